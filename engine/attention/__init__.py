@@ -1,0 +1,1 @@
+"""Attention of a ragged batch over paged KV, behind one protocol."""

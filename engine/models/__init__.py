@@ -1,0 +1,1 @@
+"""The dense Llama family and its weights."""

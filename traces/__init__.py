@@ -1,0 +1,1 @@
+"""The trace: schema, storage, exchange with other tools. pyarrow only."""

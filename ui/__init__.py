@@ -1,0 +1,1 @@
+"""Command line and pictures: draws answers, computes none."""
