@@ -79,7 +79,9 @@ class EngineConfig:
         """
         pool = self.max_total_tokens or max_total_tokens
         context = self.context_length or context_length
-        slots = self.max_running_requests or max(1, min(max(2048, min(4096, pool * 512 // context)), pool // 2))
+        slots = self.max_running_requests or max(
+            1, min(max(2048, min(4096, pool * 512 // context)), pool // 2)
+        )
         chunk = self.chunked_prefill_size
         if chunk is None:
             chunk = -(-DEFAULT_CHUNKED_PREFILL_SIZE // self.page_size) * self.page_size
