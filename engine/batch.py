@@ -63,8 +63,8 @@ class StopReason(IntEnum):
 class ForwardBatch:
     """One forward pass over `rows` sequences and `sum(extend_lens)` tokens, ragged by `extend_lens`.
 
-    A decode row has `extend_len` 1 and `prefix_len` = sequence length - 1. KV slot of position `p` of row i is
-    `pages[i][p // page_size] * page_size + p % page_size`; page 0 is padding and never handed out.
+    A decode row has `extend_len` 1 and `prefix_len` = sequence length - 1. The KV slot of position `p` of row i
+    is `pages[i][p // page_size] * page_size + p % page_size`; page 0 is padding and never handed out.
     """
 
     forward_id: int
@@ -79,7 +79,9 @@ class ForwardBatch:
     extend_lens: IntColumn
     cached_tokens: IntColumn  # credited to the request by this row
     input_ids: IntColumn  # (tokens,), rows after one another
-    pages: list[array[int]]  # a row's pages in order, at least ceil(seq_len / page_size); copy before keeping
+    pages: (
+        "list[array[int]]"  # a row's pages in order, at least ceil(seq_len / page_size); copy before keeping
+    )
 
     @property
     def num_rows(self) -> int:
@@ -94,4 +96,4 @@ class ForwardBatch:
     @property
     def is_middle(self) -> NDArray[np.bool_]:
         """(rows,) whether the row is a middle chunk, whose sample is dropped."""
-        return (self.roles == Role.FIRST) | (self.roles == Role.MIDDLE)
+        return np.isin(self.roles, (Role.FIRST, Role.MIDDLE))

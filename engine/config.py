@@ -14,7 +14,7 @@ DEFAULT_CHUNKED_PREFILL_SIZE = 4096  # SGLang's choice for a device of unknown m
 class EngineConfig:
     """Options of one engine; None is "auto" until `resolve` has filled it.
 
-    Names and defaults are SGLang's (its server arguments). Raises ConfigError, naming the option and the mend.
+    Names and defaults are SGLang's server arguments. Raises ConfigError, naming option and mend.
     """
 
     chunked_prefill_size: int | None = None

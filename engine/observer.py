@@ -70,7 +70,7 @@ class Event(NamedTuple):
 class PageChange(NamedTuple):
     """Pages (in any order) that have this owner from now on; a row's pages carry its rid, a tree's its node."""
 
-    pages: array[int]
+    pages: "array[int]"
     owner: Owner
     rid: int | None = None
     node: int | None = None

@@ -46,7 +46,7 @@ class Request:
     arrival_ns: int = 0
 
     max_new_tokens: int = field(init=False)  # clipped at arrival so that the request fits an empty pool
-    tokens: array[int] = field(init=False)  # prompt and output, the sequence so far
+    tokens: "array[int]" = field(init=False)  # prompt and output, the sequence so far
     prefix_len: int = 0  # tokens whose KV is computed
     extend_end: int = 0  # end of the extent planned last
     inflight_middle_chunks: int = 0  # middle chunks planned and not yet processed
