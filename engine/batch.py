@@ -63,8 +63,8 @@ class StopReason(IntEnum):
 class ForwardBatch:
     """One forward pass over `rows` sequences and `sum(extend_lens)` tokens, ragged by `extend_lens`.
 
-    A decode row has `extend_len` 1 and `prefix_len` = sequence length - 1. The KV slot of position `p` of row i
-    is `pages[i][p // page_size] * page_size + p % page_size`; page 0 is padding and never handed out.
+    A decode row has `extend_len` 1 and `prefix_len` = sequence length - 1. The KV slot of position
+    `p` of row i is `pages[i][p // page_size] * page_size + p % page_size`; page 0 is never handed out.
     """
 
     forward_id: int

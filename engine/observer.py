@@ -1,6 +1,6 @@
 """What an engine tells those who watch it: one object a forward, none a row.
 
-Column names and units are those of the trace (docs/architecture.md), so that a recorder copies and does not compute.
+Column names and units are those of the trace (docs/architecture.md): a recorder copies, it computes little.
 """
 
 from array import array
@@ -68,7 +68,7 @@ class Event(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """Pages (in any order) that have this owner from now on; a row's pages carry its rid, a tree's its node."""
+    """Pages, in any order, that have this owner from now on: a row by its rid, the tree by a node."""
 
     pages: "array[int]"
     owner: Owner
@@ -100,7 +100,7 @@ class PoolState:
 
 @dataclass(slots=True)
 class PlanRecord:
-    """What the scheduler knew and decided when it planned a forward. None: no adder ran, or it does not apply."""
+    """What the scheduler knew and decided when it planned a forward; None: it does not apply."""
 
     pool: PoolState
     running_reqs: int  # before mixing
