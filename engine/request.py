@@ -47,6 +47,7 @@ class Request:
 
     max_new_tokens: int = field(init=False)  # clipped at arrival so that the request fits an empty pool
     tokens: "array[int]" = field(init=False)  # prompt and output, the sequence so far
+    matched_pages: "array[int]" = field(init=False)  # cached prefix found by the last match, until admission
     prefix_len: int = 0  # tokens whose KV is computed
     extend_end: int = 0  # end of the extent planned last
     inflight_middle_chunks: int = 0  # middle chunks planned and not yet processed
@@ -67,6 +68,7 @@ class Request:
 
     def __post_init__(self) -> None:
         self.tokens = array("i", self.prompt_token_ids)
+        self.matched_pages = array("i")
         self.max_new_tokens = self.sampling.max_new_tokens
 
     @property

@@ -1,0 +1,271 @@
+"""The scheduler: plans one forward a round, prefill first, with at most one half-done request.
+
+It knows requests, budgets and pages, not tensors or devices. `Scheduler.plan` is the round, top to bottom.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.admission import AddResult, PrefillAdder
+from engine.batch import ForwardBatch, ForwardMode, Role, StopReason
+from engine.batching import build_batch
+from engine.cache import KVCache
+from engine.config import EngineConfig
+from engine.decode_memory import check_decode_mem, choose_kept, reset_for_retract
+from engine.event_log import EventLog
+from engine.new_token_ratio import NewTokenRatio
+from engine.observer import EventKind, PlanRecord
+from engine.request import FinishReason, Request
+
+__all__ = ["Plan", "Scheduler"]
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """A planned forward: its batch, whose pages are allocated, and what was known when it was planned."""
+
+    batch: ForwardBatch
+    record: PlanRecord
+
+
+class Scheduler:
+    """Holds the queue, the running requests and the one half-done request between rounds."""
+
+    def __init__(self, config: EngineConfig, cache: KVCache, events: EventLog) -> None:
+        assert config.max_running_requests is not None, "the config must be resolved"
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []  # decoding, in batch order
+        self.chunked_req: Request | None = None
+        self.ratio = NewTokenRatio(config.schedule_conservativeness)
+        self.retracted: list[Request] = []  # in this round, in order
+        self.aborted: list[Request] = []  # in this round, for lack of memory
+        self._config = config
+        self._cache = cache
+        self._events = events
+        self._slots = config.max_running_requests
+        self._last: ForwardBatch | None = None
+        self._batch_is_full = False
+        self._waiting_tokens = 0
+        self._next_forward_id = 0
+
+    def enqueue(self, request: Request) -> None:
+        """Put a request, new or retracted, at the end of the queue."""
+        self.waiting.append(request)
+        self._waiting_tokens += len(request.tokens)
+
+    def plan(self) -> Plan | None:
+        """One round: the next forward with its pages allocated, or None when there is nothing to run."""
+        self.retracted, self.aborted = [], []
+        self._events.forward_id = self._next_forward_id
+        self._stash_chunk()
+        self._merge_last()
+        self._drop_finished()
+        plan = self._plan_prefill() or self._plan_decode()
+        self._last = plan.batch if plan else None
+        if plan:
+            self._next_forward_id += 1
+        return plan
+
+    def remove(self, request: Request) -> None:
+        """Take an aborted request out, between two rounds; its KV is given back without being kept."""
+        if request in self.waiting:
+            self.waiting.remove(request)
+            self._waiting_tokens -= len(request.tokens)
+        if request is self.chunked_req:
+            self.chunked_req = None
+        if request.row is not None:
+            self._cache.release(request, keep=False)
+
+    # -- carrying the last forward over ------------------------------------------------------------------
+
+    def _stash_chunk(self) -> None:
+        """Hand the half-done request's new KV to the tree and advance its cursor."""
+        request = self.chunked_req
+        if request is not None and request.extend_end > request.prefix_len:
+            self._cache.checkpoint(request, request.extend_end)
+            self._events.add(EventKind.CHECKPOINT, request, tokens=request.protected_len)
+            request.prefix_len = request.extend_end
+
+    def _merge_last(self) -> None:
+        """Requests that finished their prefill start to decode; the half-done one is left out."""
+        if self._last is None or self._last.mode is ForwardMode.DECODE:
+            return
+        rows = [r for r in self._last.requests if not r.finished and r is not self.chunked_req]
+        if len(rows) < self._last.num_rows or (rows and not self.running):
+            self._batch_is_full = False
+        self.running.extend(rows)
+
+    def _drop_finished(self) -> None:
+        before = len(self.running)
+        self.running = [r for r in self.running if not r.finished]
+        if len(self.running) < before or not self.running:
+            self._batch_is_full = False
+
+    # -- prefill -----------------------------------------------------------------------------------------
+
+    def _plan_prefill(self) -> Plan | None:
+        """A forward with the half-done request's next chunk and whatever else fits the budgets."""
+        if (self._batch_is_full or not self.waiting) and self.chunked_req is None:
+            return None
+        if self._slots <= len(self.running) and self.chunked_req is None:
+            self._batch_is_full = True
+            return None
+        mixed = len(self.running) if self._config.enable_mixed_chunk else 0
+        adder = PrefillAdder(self._config, self._cache, self.running, self.ratio.current, mixed)
+        start = adder.budgets()
+        continued = self.chunked_req
+        parked = continued is not None and not adder.add_chunked(continued)
+        blocked = None if parked else self._admit(adder)
+        if not adder.admitted:
+            return None
+        self.chunked_req = adder.chunked_req
+        if self.chunked_req is not None:
+            self.chunked_req.inflight_middle_chunks += 1
+        running_reqs = len(self.running)
+        batch = self._place_prefill(adder.admitted, continued)
+        record = self._record(batch, running_reqs)
+        record.budget_start, record.budget_end = start, adder.budgets()
+        record.mixed_deducted_tokens = mixed
+        record.stop_reason = adder.stop_reason if blocked else StopReason.QUEUE_EMPTY
+        record.blocked_rid = blocked.rid if blocked else None
+        return Plan(batch, record)
+
+    def _admit(self, adder: PrefillAdder) -> Request | None:
+        """Admit from the head of the queue, skipping none; returns the request that had to wait, if any."""
+        while self.waiting:
+            request = self.waiting[0]
+            if adder.state() is AddResult.OTHER:
+                return request
+            if len(adder.admitted) >= self._slots - len(self.running):
+                self._batch_is_full = True
+                adder.stop_reason = StopReason.SLOTS
+                return request
+            self._cache.match(request)
+            before = len(adder.admitted)
+            verdict = adder.add(request)
+            if len(adder.admitted) > before:
+                self.waiting.popleft()
+                self._waiting_tokens -= len(request.tokens)
+            if verdict is AddResult.NO_TOKEN:
+                self._batch_is_full = bool(adder.admitted or self.running)
+            if verdict is not AddResult.CONTINUE:
+                return self.waiting[0] if self.waiting else None
+        return None
+
+    def _place_prefill(self, admitted: list[Request], continued: Request | None) -> ForwardBatch:
+        """Allocate pages, and let the running requests ride along when mixing is on and their KV fits."""
+        cached = []
+        for request in admitted:
+            cached.append(max(0, request.prefix_len - request.computed_len))
+            request.cached_tokens += cached[-1]
+            request.computed_len = max(request.computed_len, request.extend_end)
+            if request is not continued:
+                request.kept_tokens = request.output_len
+                self._cache.attach(request)
+                self._note_admission(request)
+        self._cache.grow(admitted, [r.extend_end for r in admitted])
+        decode: list[Request] = []
+        if self._config.enable_mixed_chunk and self.running:
+            if check_decode_mem(self._cache, self.running):
+                decode, self.running = self.running, []
+                self._cache.grow_decode(decode)
+            else:
+                for request in self.running:
+                    self._events.add(EventKind.SIT_OUT, request)
+        roles = [self._role(r, r is continued) for r in admitted]
+        return build_batch(self._next_forward_id, admitted, decode, roles, cached, self._cache)
+
+    def _role(self, request: Request, continued: bool) -> Role:
+        if request is self.chunked_req:
+            return Role.MIDDLE if continued else Role.FIRST
+        return Role.LAST if continued else Role.WHOLE
+
+    def _note_admission(self, request: Request) -> None:
+        extend = request.extend_end - request.prefix_len
+        self._events.add(EventKind.ADMIT, request, tokens=extend)
+        if request.prefix_len:
+            self._events.add(EventKind.HIT, request, tokens=request.prefix_len)
+        if request is self.chunked_req:
+            self._events.add(EventKind.TRUNCATE, request, tokens=len(request.tokens) - request.extend_end)
+
+    # -- decode ------------------------------------------------------------------------------------------
+
+    def _plan_decode(self) -> Plan | None:
+        """A forward with every running request; some are retracted first when their tokens do not fit."""
+        if not self.running:
+            return None
+        if check_decode_mem(self._cache, self.running):
+            self.ratio.decay()
+        else:
+            self._retract()
+        if not self.running:
+            return None
+        running_reqs = len(self.running)
+        self._cache.grow_decode(self.running)
+        batch = build_batch(self._next_forward_id, [], self.running, [], [], self._cache)
+        record = self._record(batch, running_reqs)
+        record.retracted_reqs = len(self.retracted)
+        return Plan(batch, record)
+
+    def _retract(self) -> None:
+        """Take the KV of the requests with the least output until the others can go on; requeue them.
+
+        A parked half-done request gives way before the last decoding one is aborted.
+        """
+        kept = choose_kept(self.running)
+        while len(kept) > 1:
+            self._requeue(kept.pop(), len(kept))
+            if check_decode_mem(self._cache, kept):
+                break
+        if not check_decode_mem(self._cache, kept) and self.chunked_req is not None:
+            parked, self.chunked_req = self.chunked_req, None
+            self._requeue(parked, len(kept))
+        if not check_decode_mem(self._cache, kept):
+            self._abort_for_memory(kept.pop())
+        self.running = kept
+        self._batch_is_full = False
+        self.ratio.on_retract(kept)
+        for request in self.retracted:
+            self.enqueue(request)
+            self._events.add(EventKind.REQUEUE, request, tokens=request.output_len)
+
+    def _requeue(self, request: Request, remaining: int) -> None:
+        self._events.add(EventKind.RETRACT, request, tokens=request.kv_len)
+        reset_for_retract(self._cache, request, remaining)
+        self.retracted.append(request)
+
+    def _abort_for_memory(self, request: Request) -> None:
+        self._cache.release(request, keep=False)
+        request.finish_reason = FinishReason.ABORT
+        request.abort_detail = "the KV pool cannot hold its next token"
+        self.aborted.append(request)
+
+    # -- record ------------------------------------------------------------------------------------------
+
+    def _record(self, batch: ForwardBatch, running_reqs: int) -> PlanRecord:
+        rest = self.chunked_req and len(self.chunked_req.tokens) - self.chunked_req.extend_end
+        rows = batch.requests
+        evicted = self._cache.take_evicted()
+        if evicted:
+            self._events.add(EventKind.EVICT, pages=evicted)
+        return PlanRecord(
+            pool=self._cache.pool_state(),
+            running_reqs=running_reqs,
+            absent_decode_reqs=0 if batch.mode is ForwardMode.DECODE else len(self.running),
+            waiting_reqs=len(self.waiting),
+            pending_tokens=self._waiting_tokens + (rest or 0),
+            new_token_ratio=self.ratio.current,
+            evicted_pages=evicted,
+            chunked_rid=self.chunked_req.rid if self.chunked_req else None,
+            inflight_middle_chunks=sum(r.inflight_middle_chunks for r in rows),
+            private_pages=np.array(list(self._private_pages(rows)), dtype=np.int32),
+            inflight_after_plan=np.array([r.inflight_middle_chunks for r in rows], dtype=np.uint8),
+        )
+
+    def _private_pages(self, requests: Iterable[Request]) -> Iterator[int]:
+        page_size = self._cache.page_size
+        for request in requests:
+            yield -(-request.kv_len // page_size) - request.protected_len // page_size
