@@ -1,0 +1,69 @@
+"""An executor without a model: KV slots hold hashes, the next token is a hash over the slots a row points to.
+
+A wrong slot, an early free, a stale prefix or a leaked middle sample changes the output, whatever the batching.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch import ForwardBatch
+from engine.executors.protocol import ForwardResult
+
+VOCAB = 50
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit finaliser (splitmix64)."""
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def slot_hashes(tokens: Sequence[int] | NDArray[np.int32], start: int) -> NDArray[np.uint64]:
+    """What the KV slots of `tokens` at positions `start` onward hold."""
+    ids = np.asarray(tokens, dtype=np.uint64)
+    positions = np.arange(start, start + len(ids), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return _mix(ids * np.uint64(0x9E3779B97F4A7C15) + positions * np.uint64(0xD1B54A32D192ED03) + np.uint64(1))
+
+
+def next_token(slots: NDArray[np.uint64]) -> int:
+    """The token that follows a sequence with these slots."""
+    with np.errstate(over="ignore"):
+        total = slots.sum(dtype=np.uint64)
+    return int(_mix(np.array([total], dtype=np.uint64))[0] % np.uint64(VOCAB))
+
+
+def one_shot(prompt: Sequence[int], count: int) -> list[int]:
+    """`count` output tokens of a prompt that runs alone and whole."""
+    tokens = list(prompt)
+    for _ in range(count):
+        tokens.append(next_token(slot_hashes(tokens, 0)))
+    return tokens[len(prompt) :]
+
+
+class HashExecutor:
+    """Writes and reads slots only through the rows' pages, as a device would."""
+
+    def __init__(self, num_pages: int, page_size: int) -> None:
+        self.slots = np.zeros((num_pages + 1) * page_size, dtype=np.uint64)
+
+    def forward(self, batch: ForwardBatch) -> ForwardResult:
+        rows = [self._slots_of(batch, i) for i in range(batch.num_rows)]
+        at = 0
+        for i, slots in enumerate(rows):
+            prefix, extend = int(batch.prefix_lens[i]), int(batch.extend_lens[i])
+            self.slots[slots[prefix:]] = slot_hashes(batch.input_ids[at : at + extend], prefix)
+            at += extend
+        assert at == len(batch.input_ids)
+        return ForwardResult([next_token(self.slots[slots]) for slots in rows], 0, 0)
+
+    def _slots_of(self, batch: ForwardBatch, row: int) -> NDArray[np.int64]:
+        size = batch.page_size
+        seq_len = int(batch.prefix_lens[row] + batch.extend_lens[row])
+        pages = np.array(batch.pages[row][: -(-seq_len // size)], dtype=np.int64)
+        assert pages.min() > 0, "page 0 is padding"
+        return (pages[:, None] * size + np.arange(size)).reshape(-1)[:seq_len]
