@@ -1,0 +1,17 @@
+"""Hypothesis profiles: `make test` looks at few examples, the same ones on CI; `make test-long` at many."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Deadlines measure the machine, not the code; generated workloads are slow to draw.
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+settings.register_profile("short", COMMON, max_examples=100)
+settings.register_profile("ci", COMMON, max_examples=100, derandomize=True)
+settings.register_profile("long", COMMON, max_examples=10_000, print_blob=True)
+
+if os.environ.get("CHUNKSCOPE_TEST_LONG") == "1":
+    settings.load_profile("long")
+else:
+    settings.load_profile("ci" if os.environ.get("CI") else "short")
