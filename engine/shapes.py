@@ -1,16 +1,16 @@
 """`ModelShape`: the sizes of a dense Llama model, read from a configuration and checked once."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import ModelError
+from engine.fields import read_flag, read_positive, read_size, shown
 
 __all__ = ["ModelShape"]
 
 ARCHITECTURES = {"LlamaForCausalLM": "llama"}
-LARGEST_SIZE = 2**31 - 1
+PLAIN_LAYER = {"hidden_act": "silu", "rope_interleaved": False, "partial_rotary_factor": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class ModelShape:
         """
         architecture = _architecture(config, name)
         _refuse_variants(config, name)
-        hidden_size = _size(config, "hidden_size", name)
-        num_heads = _size(config, "num_attention_heads", name)
+        hidden_size = read_size(config, "hidden_size", name)
+        num_heads = read_size(config, "num_attention_heads", name)
         if config.get("head_dim") is None and hidden_size % num_heads:
             raise ModelError(
                 f"{name}: hidden_size {hidden_size} is no multiple of num_attention_heads {num_heads}: "
@@ -103,19 +103,19 @@ class ModelShape:
         return cls(
             architecture=architecture,
             name=name,
-            num_layers=_size(config, "num_hidden_layers", name),
+            num_layers=read_size(config, "num_hidden_layers", name),
             hidden_size=hidden_size,
             num_heads=num_heads,
-            num_kv_heads=_size(config, "num_key_value_heads", name, num_heads),
-            head_dim=_size(config, "head_dim", name, hidden_size // num_heads),
-            intermediate_size=_size(config, "intermediate_size", name),
-            vocab_size=_size(config, "vocab_size", name),
-            max_position_embeddings=_size(config, "max_position_embeddings", name, 2048),
-            rope_theta=_positive(rope_theta_holder, "rope_theta", name, 10_000.0),
-            rms_norm_eps=_positive(config, "rms_norm_eps", name, 1e-6),
-            tie_word_embeddings=_flag(config, "tie_word_embeddings", name),
-            attention_bias=_flag(config, "attention_bias", name),
-            mlp_bias=_flag(config, "mlp_bias", name),
+            num_kv_heads=read_size(config, "num_key_value_heads", name, num_heads),
+            head_dim=read_size(config, "head_dim", name, hidden_size // num_heads),
+            intermediate_size=read_size(config, "intermediate_size", name),
+            vocab_size=read_size(config, "vocab_size", name),
+            max_position_embeddings=read_size(config, "max_position_embeddings", name, 2048),
+            rope_theta=read_positive(rope_theta_holder, "rope_theta", name, 10_000.0),
+            rms_norm_eps=read_positive(config, "rms_norm_eps", name, 1e-6),
+            tie_word_embeddings=read_flag(config, "tie_word_embeddings", name),
+            attention_bias=read_flag(config, "attention_bias", name),
+            mlp_bias=read_flag(config, "mlp_bias", name),
             rope_scaling=_rope_scaling(config, name),
         )
 
@@ -130,7 +130,7 @@ def _architecture(config: Mapping[str, Any], name: str) -> str:
         raise ModelError(f"{name}: architectures names no single model: give a config of LlamaForCausalLM")
     if architecture not in ARCHITECTURES:
         raise ModelError(
-            f"{name}: architecture {_shown(architecture)} is not supported: "
+            f"{name}: architecture {shown(architecture)} is not supported: "
             f"give a model of {', '.join(ARCHITECTURES)}"
         )
     return ARCHITECTURES[architecture]
@@ -138,10 +138,12 @@ def _architecture(config: Mapping[str, Any], name: str) -> str:
 
 def _refuse_variants(config: Mapping[str, Any], name: str) -> None:
     """Refuse what changes a Llama layer's arithmetic without changing its name."""
-    for key, plain in (("hidden_act", "silu"), ("rope_interleaved", False), ("partial_rotary_factor", 1.0)):
-        value = config.get(key)
-        if value is not None and value != plain:
-            raise ModelError(f"{name}: {key} {_shown(value)} is not supported: give a model with {plain}")
+    rope = config.get("rope_parameters")
+    for holder in (config, rope if isinstance(rope, Mapping) else {}):
+        for key, plain in PLAIN_LAYER.items():
+            value = holder.get(key)
+            if value is not None and value != plain:
+                raise ModelError(f"{name}: {key} {shown(value)} is not supported: give a model with {plain}")
 
 
 def _rope_scaling(config: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
@@ -150,44 +152,7 @@ def _rope_scaling(config: Mapping[str, Any], name: str) -> Mapping[str, Any] | N
         if value is None:
             continue
         if not isinstance(value, Mapping):
-            raise ModelError(f"{name}: {key} is {_shown(value)}: it must be an object or null")
+            raise ModelError(f"{name}: {key} is {shown(value)}: it must be an object or null")
         if value.get("rope_type", value.get("type", "default")) != "default":
             return dict(value)
     return None
-
-
-def _size(config: Mapping[str, Any], key: str, name: str, default: int | None = None) -> int:
-    value = config.get(key)
-    if value is None:
-        if default is None:
-            raise ModelError(f"{name}: {key} is missing: the config must give it")
-        value = default
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_SIZE:
-        raise ModelError(f"{name}: {key} is {_shown(value)}: it must be a whole number of at least 1")
-    return value
-
-
-def _positive(config: Mapping[str, Any], key: str, name: str, default: float) -> float:
-    value = config.get(key)
-    if value is None:
-        return default
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e30:
-        return float(value)
-    raise ModelError(f"{name}: {key} is {_shown(value)}: it must be a finite number above 0")
-
-
-def _flag(config: Mapping[str, Any], key: str, name: str) -> bool:
-    value = config.get(key)
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        raise ModelError(f"{name}: {key} is {_shown(value)}: it must be true or false")
-    return value
-
-
-def _shown(value: object) -> str:
-    """A value cut to what fits in a one-line message."""
-    if isinstance(value, int) and abs(value) > LARGEST_SIZE:
-        return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1} digits"
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,120 @@
+"""A Llama model in a GGUF file: names, quantised blocks and row order turned into Hugging Face's."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.errors import ModelError
+from engine.fields import read_token_ids
+from engine.models.checkpoint import Checkpoint, display_name
+from engine.models.gguf_header import GGUFHeader, GGUFTensor, read_header
+from engine.models.gguf_layout import gguf_name, gguf_shape
+from engine.models.layout import llama_tensors, require_finite, require_memory
+
+if TYPE_CHECKING:
+    import tokenizers
+    import torch
+
+__all__ = ["GGUFCheckpoint", "open_gguf"]
+
+
+@dataclass(frozen=True, slots=True)
+class GGUFCheckpoint(Checkpoint):
+    """A GGUF file whose header has been read and holds every tensor of its shape."""
+
+    header: GGUFHeader
+
+    load_format: ClassVar[str] = "gguf"
+
+    def tensors(self, dtype: "torch.dtype", device: "torch.device") -> "dict[str, torch.Tensor]":
+        """All weights, dequantised one tensor at a time; q and k rows in Hugging Face order."""
+        require_memory(self.shape, dtype, device)
+        heads = {"q_proj": self.shape.num_heads, "k_proj": self.shape.num_kv_heads}
+        tensors: dict[str, torch.Tensor] = {}
+        for name, _ in llama_tensors(self.shape):
+            tensor = _dequantised(self.path, self.header.tensors[gguf_name(name)])
+            require_finite(tensor, name, self.path)
+            projection = name.split(".")[-2]
+            if projection in heads:
+                tensor = _unpermuted(tensor, heads[projection])
+            tensors[name] = tensor.to(device, dtype)
+        return tensors
+
+    def tokenizer(self) -> "tokenizers.Tokenizer | None":
+        """The tokenizer in the metadata, None if there is none; ModelError if it is of an unknown kind."""
+        from engine.models.gguf_tokenizer import build_tokenizer
+
+        return build_tokenizer(self.header.metadata, self.path)
+
+    def describe(self) -> dict[str, Any]:
+        """What a trace says about the model, with the number of tensors of each storage type."""
+        # A bare super() does not see the class that `slots=True` builds anew.
+        return Checkpoint.describe(self) | {"weights": _storage_types(self.header)}
+
+
+def open_gguf(path: Path, dummy: bool) -> Checkpoint:
+    """The GGUF file at `path`, or with `dummy` its shape and tokenizer alone.
+
+    Raises ModelError if it is damaged, of another architecture, or lacks a tensor.
+    """
+    header = read_header(path)
+    shape = replace(gguf_shape(header, str(path)), name=display_name(path))
+    eos = [
+        read_token_ids(header.metadata, f"tokenizer.ggml.{key}_token_id", str(path)) for key in ("eos", "eot")
+    ]
+    checkpoint = GGUFCheckpoint(path, shape, eos[0] | eos[1], header)
+    if dummy:
+        from engine.models.dummy import DummyCheckpoint
+
+        return DummyCheckpoint(path, shape, checkpoint.eos_token_ids, checkpoint.tokenizer)
+    _check_tensors(checkpoint)
+    return checkpoint
+
+
+def _check_tensors(checkpoint: GGUFCheckpoint) -> None:
+    for name, size in llama_tensors(checkpoint.shape):
+        tensor = checkpoint.header.tensors.get(gguf_name(name))
+        if tensor is None:
+            raise ModelError(f"{checkpoint.path}: tensor {gguf_name(name)} is missing: fetch the file again")
+        if tensor.shape != size:
+            raise ModelError(
+                f"{checkpoint.path}: tensor {tensor.name} is {list(tensor.shape)}, not {list(size)} "
+                "as the metadata says: fetch the file again"
+            )
+
+
+def _storage_types(header: GGUFHeader) -> dict[str, int]:
+    from gguf import GGMLQuantizationType
+
+    return dict(Counter(GGMLQuantizationType(tensor.type_id).name for tensor in header.tensors.values()))
+
+
+def _dequantised(path: Path, tensor: GGUFTensor) -> "torch.Tensor":
+    """(shape,) float32 on the CPU."""
+    import numpy as np
+    import torch
+    from gguf import GGMLQuantizationType
+    from gguf.quants import dequantize
+
+    with path.open("rb") as file:
+        file.seek(tensor.offset)
+        blocks = np.fromfile(file, np.uint8, tensor.num_bytes)
+    if len(blocks) != tensor.num_bytes:
+        raise ModelError(f"{path}: changed while it was read: start again")
+    kind = GGMLQuantizationType(tensor.type_id)
+    rows = blocks.reshape(*tensor.shape[:-1], -1)
+    try:
+        with np.errstate(all="ignore"):
+            values = dequantize(rows, kind)
+    except NotImplementedError as error:
+        raise ModelError(
+            f"{path}: tensor {tensor.name} of type {kind.name} is not supported: convert it"
+        ) from error
+    return torch.from_numpy(values)
+
+
+def _unpermuted(tensor: "torch.Tensor", num_heads: int) -> "torch.Tensor":
+    """Rows from llama.cpp's order, each head's rotary pairs side by side, into halves after one another."""
+    half = tensor.shape[0] // num_heads // 2
+    return tensor.reshape(num_heads, half, 2, -1).transpose(1, 2).reshape(tensor.shape)

@@ -1,0 +1,80 @@
+"""The tensors of a Llama model by name, and whether there is room for them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import ModelError
+from engine.shapes import ModelShape
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["llama_tensors", "require_finite", "require_memory"]
+
+MEMINFO = Path("/proc/meminfo")
+
+
+def llama_tensors(shape: ModelShape) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every tensor's Hugging Face name and shape, a matrix as (outputs, inputs).
+
+    A tied model has no "lm_head.weight".
+    """
+    yield "model.embed_tokens.weight", (shape.vocab_size, shape.hidden_size)
+    for layer in range(shape.num_layers):
+        yield from _layer_tensors(shape, f"model.layers.{layer}.")
+    yield "model.norm.weight", (shape.hidden_size,)
+    if not shape.tie_word_embeddings:
+        yield "lm_head.weight", (shape.vocab_size, shape.hidden_size)
+
+
+def _layer_tensors(shape: ModelShape, prefix: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    hidden, ffn = shape.hidden_size, shape.intermediate_size
+    yield f"{prefix}input_layernorm.weight", (hidden,)
+    yield f"{prefix}post_attention_layernorm.weight", (hidden,)
+    for name, outputs, inputs, bias in (
+        ("self_attn.q_proj", shape.q_size, hidden, shape.attention_bias),
+        ("self_attn.k_proj", shape.kv_size, hidden, shape.attention_bias),
+        ("self_attn.v_proj", shape.kv_size, hidden, shape.attention_bias),
+        ("self_attn.o_proj", hidden, shape.q_size, shape.attention_bias),
+        ("mlp.gate_proj", ffn, hidden, shape.mlp_bias),
+        ("mlp.up_proj", ffn, hidden, shape.mlp_bias),
+        ("mlp.down_proj", hidden, ffn, shape.mlp_bias),
+    ):
+        yield f"{prefix}{name}.weight", (outputs, inputs)
+        if bias:
+            yield f"{prefix}{name}.bias", (outputs,)
+
+
+def require_memory(shape: ModelShape, dtype: "torch.dtype", device: "torch.device") -> None:
+    """Raise ModelError if the weights in `dtype` are larger than what is free on `device`."""
+    needed = shape.num_params * dtype.itemsize
+    free = _free_bytes(device)
+    kind = str(dtype).removeprefix("torch.")
+    if free is not None and needed > free:
+        raise ModelError(
+            f"{shape.name}: the weights take {needed / 1e9:.1f} GB in {kind} and "
+            f"{free / 1e9:.1f} GB are free on {device}: give a smaller model or --dtype bfloat16"
+        )
+
+
+def require_finite(tensor: "torch.Tensor", name: str, source: Path) -> None:
+    """Raise ModelError if a weight is infinite or not a number, which damaged bytes often show as."""
+    if not bool(tensor.isfinite().all()):
+        raise ModelError(
+            f"{source}: tensor {name} holds values that are no finite numbers: fetch the file again"
+        )
+
+
+def _free_bytes(device: "torch.device") -> int | None:
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = MEMINFO.read_text("ascii").splitlines()
+    except OSError:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    kib = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+    return None if kib is None else kib * 1024
