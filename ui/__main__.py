@@ -1,0 +1,5 @@
+"""`python -m ui` is `chunkscope`."""
+
+from ui.cli import main
+
+main()

@@ -1,0 +1,97 @@
+"""Options that several commands share. Engine options carry SGLang's names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["json_option", "model_options", "output_option", "policy_options", "seed_option", "threads_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+
+def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator from several options, in the order that help shows them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def model_options(required: bool = True) -> Callable[[F], F]:
+    """--model, --load-format, --device, --dtype."""
+    return _all(
+        click.option(
+            "--model",
+            type=PATH,
+            required=required,
+            metavar="DIR|FILE.gguf|CONFIG.json",
+            help="A Hugging Face folder, a GGUF file, or a config alone, which implies --load-format dummy.",
+        ),
+        click.option(
+            "--load-format",
+            type=click.Choice(["auto", "dummy"]),
+            default="auto",
+            show_default=True,
+            help="dummy: seeded random weights.",
+        ),
+        click.option(
+            "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True
+        ),
+        click.option(
+            "--dtype",
+            type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
+            default="auto",
+            show_default=True,
+            help="Of weights, activations and KV.",
+        ),
+    )
+
+
+def policy_options() -> Callable[[F], F]:
+    """The engine's options, one for each field of EngineConfig that a person may set."""
+    return _all(
+        click.option(
+            "--chunked-prefill-size",
+            type=int,
+            help="Tokens a prefill forward may take; -1: chunking off.  [default: 4096]",
+        ),
+        click.option("--max-prefill-tokens", type=int, default=16384, show_default=True),
+        click.option("--page-size", type=int, default=1, show_default=True, help="Tokens a KV page holds."),
+        click.option("--max-total-tokens", type=int, help="Tokens the KV pool holds.  [default: what fits]"),
+        click.option("--enable-mixed-chunk", is_flag=True, help="Let decode rows ride in a prefill forward."),
+        click.option("--disable-radix-cache", is_flag=True, help="Share no prefixes between requests."),
+        click.option("--schedule-policy", default="fcfs", show_default=True),
+        click.option("--schedule-conservativeness", type=float, default=1.0, show_default=True),
+        click.option("--max-running-requests", type=int, help="[default: by the KV pool]"),
+    )
+
+
+def output_option() -> Callable[[F], F]:
+    """-o, where a new trace goes."""
+    return click.option(
+        "-o", "--output", type=PATH, required=True, metavar="T.chunkscope", help="The trace to make."
+    )
+
+
+def seed_option() -> Callable[[F], F]:
+    """--seed."""
+    seeds = click.IntRange(0, 2**63 - 1)
+    return click.option("--seed", type=seeds, default=0, show_default=True, help="Of all that is random.")
+
+
+def threads_option() -> Callable[[F], F]:
+    """--threads."""
+    return click.option(
+        "--threads", type=click.IntRange(1, 4096), help="CPU threads of the forward.  [default: torch's]"
+    )
+
+
+def json_option() -> Callable[[F], F]:
+    """--json."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
