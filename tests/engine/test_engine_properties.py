@@ -12,7 +12,7 @@ from engine.observer import Event, ForwardRecord
 from engine.request import FinishReason, Request, SamplingParams
 from tests.support.hash_executor import HashExecutor, one_shot
 from tests.support.pool_checks import check_idle, check_pool
-from tests.support.workloads import Arrival, arrivals, configs
+from tests.support.workloads import Arrival, scenarios
 
 EOS = frozenset({3})
 EXAMPLES = 10_000 if os.environ.get("CHUNKSCOPE_TEST_LONG") else 100
@@ -82,13 +82,13 @@ def _run(config: EngineConfig, todo: list[Arrival]) -> list[Request]:
                 except WorkloadError:
                     continue
                 queued.append(request)
-            if arrival.abort_round == round_:
+            if round_ - arrival.round == arrival.abort_after:
                 engine.abort(rid)
         record = engine.step()
         check_pool(engine.cache, engine.requests.values())
         if record is not None:
             assert record.plan.running_reqs >= (record.batch.mode is ForwardMode.DECODE)
-        if round_ > 30 and not engine.has_work:
+        if round_ > 70 and not engine.has_work:
             break
     assert not engine.has_work, "requests are stuck"
     engine.step()
@@ -115,8 +115,9 @@ def _expected(request: Request) -> tuple[list[int], FinishReason]:
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(configs(), arrivals())
-def test_outputs_are_those_of_a_request_alone(config: EngineConfig, todo: list[Arrival]) -> None:
+@given(scenarios())
+def test_outputs_are_those_of_a_request_alone(scenario: tuple[EngineConfig, list[Arrival]]) -> None:
+    config, todo = scenario
     for request in _run(config, todo):
         output, reason = _expected(request)
         if request.finish_reason is FinishReason.ABORT:

@@ -28,7 +28,9 @@ class ConstantExecutor:
         return ForwardResult([TOKEN] * batch.num_rows, 0, 0)
 
 
-def prompt(group: int, shared: int, seed: int, length: int, sevens: list[list[int]] | None = None) -> list[int]:
+def prompt(
+    group: int, shared: int, seed: int, length: int, sevens: list[list[int]] | None = None
+) -> list[int]:
     """Token ids by the formula of the corpus README."""
     ids = []
     for i in range(length):
@@ -86,7 +88,9 @@ class Replay:
 
     def counters(self) -> dict[str, int]:
         return {
-            r.name: r.inflight_middle_chunks for r in self.by_rid.values() if r.inflight_middle_chunks and not r.finished
+            r.name: r.inflight_middle_chunks
+            for r in self.by_rid.values()
+            if r.inflight_middle_chunks and not r.finished
         }
 
     def step(self, round_: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""An executor without a model: KV slots hold hashes, the next token is a hash over the slots a row points to.
+"""An executor without a model: KV slots hold hashes, a next token is a hash over its row's slots.
 
-A wrong slot, an early free, a stale prefix or a leaked middle sample changes the output, whatever the batching.
+A wrong slot, an early free, a stale prefix or a leaked middle sample changes the output, however batched.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,9 @@ def slot_hashes(tokens: Sequence[int] | NDArray[np.int32], start: int) -> NDArra
     ids = np.asarray(tokens, dtype=np.uint64)
     positions = np.arange(start, start + len(ids), dtype=np.uint64)
     with np.errstate(over="ignore"):
-        return _mix(ids * np.uint64(0x9E3779B97F4A7C15) + positions * np.uint64(0xD1B54A32D192ED03) + np.uint64(1))
+        return _mix(
+            ids * np.uint64(0x9E3779B97F4A7C15) + positions * np.uint64(0xD1B54A32D192ED03) + np.uint64(1)
+        )
 
 
 def next_token(slots: NDArray[np.uint64]) -> int:

@@ -22,7 +22,9 @@ def check_pool(cache: KVCache, live: Iterable[Request]) -> None:
     """Every page has one owner, sizes equal what they count, locks are those of the live requests."""
     live = list(live)
     counts = owners(cache, live)
-    assert set(counts) == set(range(1, cache.allocator.num_pages + 1)), "a page leaked, or a wrong page number"
+    assert set(counts) == set(range(1, cache.allocator.num_pages + 1)), (
+        "a page leaked, or a wrong page number"
+    )
     assert max(counts.values()) == 1, "a page has two owners"
     state = cache.pool_state()
     assert state.free + state.evictable + state.protected + state.private == state.total
@@ -45,7 +47,9 @@ def check_pool(cache: KVCache, live: Iterable[Request]) -> None:
         if request.row is not None and cache.radix:
             shared = request.protected_len // cache.page_size
             pages, _ = _tree_pages(request)
-            assert list(cache.row_pages(request)[:shared]) == pages[:shared], "a row points past its tree pages"
+            assert list(cache.row_pages(request)[:shared]) == pages[:shared], (
+                "a row points past its tree pages"
+            )
 
 
 def _tree_pages(request: Request) -> tuple[list[int], int]:
