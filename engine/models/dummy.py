@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine.fields import read_token_ids
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.json_file import read_json_object
-from engine.models.layout import llama_tensors, require_memory
+from engine.models.layout import llama_tensors
+from engine.models.memory import require_memory
 from engine.shapes import ModelShape
 
 if TYPE_CHECKING:

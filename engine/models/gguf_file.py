@@ -10,7 +10,8 @@ from engine.fields import read_token_ids
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.gguf_header import GGUFHeader, GGUFTensor, read_header
 from engine.models.gguf_layout import gguf_name, gguf_shape
-from engine.models.layout import llama_tensors, require_finite, require_memory
+from engine.models.layout import llama_tensors, require_finite
+from engine.models.memory import require_memory
 
 if TYPE_CHECKING:
     import tokenizers
@@ -97,11 +98,14 @@ def _dequantised(path: Path, tensor: GGUFTensor) -> "torch.Tensor":
     from gguf import GGMLQuantizationType
     from gguf.quants import dequantize
 
-    with path.open("rb") as file:
-        file.seek(tensor.offset)
-        blocks = np.fromfile(file, np.uint8, tensor.num_bytes)
+    try:
+        with path.open("rb") as file:
+            file.seek(tensor.offset)
+            blocks = np.fromfile(file, np.uint8, tensor.num_bytes)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from error
     if len(blocks) != tensor.num_bytes:
-        raise ModelError(f"{path}: changed while it was read: start again")
+        raise ModelError(f"{path}: grew shorter while it was read: fetch the file again")
     kind = GGMLQuantizationType(tensor.type_id)
     rows = blocks.reshape(*tensor.shape[:-1], -1)
     try:

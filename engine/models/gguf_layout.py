@@ -92,7 +92,10 @@ def _refuse_variants(metadata: Mapping[str, Any], source: str) -> None:
 
 
 def _rope_scaling(header: GGUFHeader) -> dict[str, Any] | None:
-    kind = header.metadata.get("llama.rope.scaling.type", "none")
+    """The scaling by Hugging Face's names; factors in a tensor are a kind that has none there."""
     if ROPE_FACTORS in header.tensors:
-        return {"rope_type": "llama3"}
-    return None if kind == "none" else {"rope_type": str(kind)}
+        return {"rope_type": ROPE_FACTORS}
+    kind = header.metadata.get("llama.rope.scaling.type", "none")
+    if kind == "none":
+        return None
+    return {"rope_type": str(kind), "factor": header.metadata.get("llama.rope.scaling.factor")}

@@ -1,6 +1,5 @@
-"""The tensors of a Llama model by name, and whether there is room for them."""
+"""The tensors of a Llama model by name and shape, and what their values must be."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +10,7 @@ from engine.shapes import ModelShape
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["llama_tensors", "require_finite", "require_memory"]
-
-MEMINFO = Path("/proc/meminfo")
+__all__ = ["llama_tensors", "require_finite"]
 
 
 def llama_tensors(shape: ModelShape) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -47,34 +44,9 @@ def _layer_tensors(shape: ModelShape, prefix: str) -> Iterator[tuple[str, tuple[
             yield f"{prefix}{name}.bias", (outputs,)
 
 
-def require_memory(shape: ModelShape, dtype: "torch.dtype", device: "torch.device") -> None:
-    """Raise ModelError if the weights in `dtype` are larger than what is free on `device`."""
-    needed = shape.num_params * dtype.itemsize
-    free = _free_bytes(device)
-    kind = str(dtype).removeprefix("torch.")
-    if free is not None and needed > free:
-        raise ModelError(
-            f"{shape.name}: the weights take {needed / 1e9:.1f} GB in {kind} and "
-            f"{free / 1e9:.1f} GB are free on {device}: give a smaller model or --dtype bfloat16"
-        )
-
-
 def require_finite(tensor: "torch.Tensor", name: str, source: Path) -> None:
     """Raise ModelError if a weight is infinite or not a number, which damaged bytes often show as."""
     if not bool(tensor.isfinite().all()):
         raise ModelError(
             f"{source}: tensor {name} holds values that are no finite numbers: fetch the file again"
         )
-
-
-def _free_bytes(device: "torch.device") -> int | None:
-    if device.type == "cuda":
-        import torch
-
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        lines = MEMINFO.read_text("ascii").splitlines()
-    except OSError:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    kib = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
-    return None if kib is None else kib * 1024

@@ -10,7 +10,8 @@ from engine.errors import ModelError
 from engine.fields import read_token_ids, shown
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.json_file import read_json_object
-from engine.models.layout import llama_tensors, require_finite, require_memory
+from engine.models.layout import llama_tensors, require_finite
+from engine.models.memory import require_memory
 from engine.shapes import ModelShape
 
 if TYPE_CHECKING:
