@@ -12,7 +12,7 @@ from pathlib import Path
 from ui import smollm2
 from ui.words import binary_bytes, plural
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "cpu_name", "examine"]
 
 NEEDED_DISK_BYTES = 2**30  # a demo's traces take far less; torch's temporary files do not
 NEEDED_MEMORY_BYTES = 2 * 2**30  # SmolLM2 in fp32 and the demo's KV pool
@@ -79,10 +79,11 @@ def _libraries() -> Finding:
 
 def _cpu() -> Finding:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Finding("CPU", f"{_cpu_name()}, {plural(cores, 'core')}")
+    return Finding("CPU", f"{cpu_name()}, {plural(cores, 'core')}")
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor's name as the kernel gives it, else its architecture."""
     for line in _read("/proc/cpuinfo").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

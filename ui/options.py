@@ -45,7 +45,7 @@ def model_options(required: bool = True) -> Callable[[F], F]:
         ),
         click.option(
             "--dtype",
-            type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
+            type=click.Choice(["auto", "float32", "bfloat16"]),
             default="auto",
             show_default=True,
             help="Of weights, activations and KV.",
