@@ -1,0 +1,205 @@
+"""Gaps, stalls and their culprits: how long a decode was silent, and whose prefill ran meanwhile.
+
+The one implementation of the definitions in docs/metrics.md; whatever draws or lists a stall asks here.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from engine.batch import ForwardMode, Role
+from engine.observer import EventKind
+from profiler.culprits import Culprit, culprits
+from profiler.device_time import device_intervals, in_spans
+from profiler.latency import gaps
+from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
+from profiler.tables import TraceLike, frame, request_names
+
+__all__ = ["WorstGap", "stalls", "worst_gap"]
+
+_KEYS = ("rank", "rid")
+_DELAYS = {
+    "sit_outs": EventKind.SIT_OUT,
+    "retractions": EventKind.RETRACT,
+    "deferrals": EventKind.DEFER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorstGap:
+    """The longest gap of a trace, and what ran in it."""
+
+    rid: int
+    name: str
+    token_index: int  # of the token that came late
+    start_ns: int
+    end_ns: int
+    own_forward_id: int
+    own_mode: ForwardMode | None
+    forward_ids: tuple[int, ...]  # others' forwards with device time in the gap, in time order
+    modes: tuple[ForwardMode, ...]  # of those
+    culprits: tuple[Culprit, ...]  # most device time first
+    culprit_forward_id: int | None  # the forward that took the most of the gap, its own only when MIXED
+    mixed_extra_ns: int | None
+    mixed_extra_estimator: str | None
+
+    @property
+    def gap_ns(self) -> int:
+        """Its length."""
+        return self.end_ns - self.start_ns
+
+
+def stalls(trace: TraceLike, min_ratio: float = 2.0) -> pl.DataFrame:
+    """Stalls of at least `min_ratio` times their request's median gap, longest first.
+
+    - rid, name, rank, token_index, start_ns, end_ns, gap_ns; median_gap_ns of the request, and their ratio;
+    - own_forward_id, own_mode, own_start_ns: a stall is drawn from start_ns to own_start_ns;
+    - others_ns, other_forwards: device time and number of others' forwards in the gap, null when the trace
+      lacks a forward's device interval;
+    - sit_outs, retractions, deferrals: how often the request itself was held back in the gap;
+    - mixed_extra_ns, mixed_extra_estimator: null unless the own forward is MIXED, the request one of its
+      decode rows, and the extra could be estimated.
+    """
+    forwards = frame(trace, "forwards")
+    named = pl.DataFrame(
+        list(request_names(trace).items()), {"rid": pl.UInt32, "name": pl.String}, orient="row"
+    )
+    own = forwards.select(own_forward_id="forward_id", own_mode="mode", own_start_ns="start_ns")
+    listed = (
+        _with_causes(trace, gaps(trace), forwards)
+        .join(own, on="own_forward_id", how="left")
+        .with_columns(median_gap_ns=pl.col("gap_ns").median().over("rid"))
+        .with_columns(
+            ratio=pl.when(pl.col("median_gap_ns") > 0).then(pl.col("gap_ns") / pl.col("median_gap_ns"))
+        )
+        .filter(_is_stall() & (pl.col("gap_ns") >= min_ratio * pl.col("median_gap_ns")))
+        .join(named, on="rid", how="left")
+        .with_columns(own_start_ns=pl.col("own_start_ns").clip(pl.col("start_ns"), pl.col("end_ns")))
+        .sort("gap_ns", "start_ns", "rid", descending=[True, False, False])
+    )
+    return _with_extras(trace, listed, forwards).select(
+        "rid", "name", "rank", "token_index", "start_ns", "end_ns", "gap_ns", "median_gap_ns", "ratio",
+        "own_forward_id", "own_mode", "own_start_ns", "others_ns", "other_forwards", *_DELAYS,
+        "mixed_extra_ns", "mixed_extra_estimator",
+    )  # fmt: skip
+
+
+def worst_gap(trace: TraceLike) -> WorstGap | None:
+    """The longest gap, the earliest of equals; None when no request gave two tokens.
+
+    A forward's device time in the gap is shared among its extend rows by their tokens. When the own forward
+    is MIXED its extend rows are culprits too, of the mixed extra, or of its whole device time where that is
+    unknown.
+    """
+    every = gaps(trace)
+    if every.is_empty():
+        return None
+    gap = every.sort("gap_ns", "start_ns", "rid", descending=[True, False, False]).row(0, named=True)
+    forwards = frame(trace, "forwards")
+    rows = frame(trace, "rows")
+    mine = rows.filter((pl.col("rid") == gap["rid"]) & (pl.col("rank") == gap["rank"]))
+    others = _others_in_gap(forwards, gap["rank"], gap["start_ns"], gap["end_ns"], mine)
+    own = forwards.filter(pl.col("forward_id") == gap["own_forward_id"]).row(0, named=True)
+    own_mode = None if own["mode"] is None else ForwardMode(own["mode"])
+    charges = dict(others.select("forward_id", "in_gap_ns").iter_rows())
+    extra_ns = None
+    if own_mode is ForwardMode.MIXED:
+        extra_ns = _extra_of(gap["own_forward_id"], mine, forwards)
+        whole_ns = (own["end_ns"] or 0) - (own["start_ns"] or 0)
+        charges[gap["own_forward_id"]] = whole_ns if extra_ns is None else extra_ns
+    names = request_names(trace)
+    return WorstGap(
+        rid=gap["rid"],
+        name=names.get(gap["rid"], str(gap["rid"])),
+        token_index=gap["token_index"],
+        start_ns=gap["start_ns"],
+        end_ns=gap["end_ns"],
+        own_forward_id=gap["own_forward_id"],
+        own_mode=own_mode,
+        forward_ids=tuple(others["forward_id"]),
+        modes=tuple(ForwardMode(mode) for mode in others["mode"]),
+        culprits=culprits(charges, rows.filter(pl.col("rid") != gap["rid"]), names),
+        culprit_forward_id=max(charges, key=lambda i: (charges[i], -i), default=None),
+        mixed_extra_ns=extra_ns,
+        mixed_extra_estimator=None if extra_ns is None else DECODE_MEDIAN,
+    )
+
+
+def _is_stall() -> pl.Expr:
+    delayed = pl.any_horizontal(pl.col(name) > 0 for name in _DELAYS)
+    mixed = pl.col("own_mode") == ForwardMode.MIXED.value
+    return (pl.col("others_ns") > 0).fill_null(False) | delayed | mixed.fill_null(False)
+
+
+def _with_causes(trace: TraceLike, spans: pl.DataFrame, forwards: pl.DataFrame) -> pl.DataFrame:
+    """Adds others' device time and forwards in each gap, and the request's own delays."""
+    intervals = device_intervals(forwards)
+    own_rows = frame(trace, "rows").select("forward_id", "rid").unique()
+    every = in_spans(spans, intervals, ["rank"])
+    mine = in_spans(spans, intervals.join(own_rows, on="forward_id"), _KEYS)
+    unknown = forwards.select((pl.col("start_ns").is_null() | pl.col("end_ns").is_null()).any()).item()
+    columns = {
+        "others_ns": None if unknown else every["busy_ns"] - mine["busy_ns"],
+        "other_forwards": None if unknown else every["touching"] - mine["touching"],
+    }
+    spans = spans.with_columns(
+        (pl.lit(None, pl.Int64) if values is None else values).alias(name) for name, values in columns.items()
+    )
+    events = frame(trace, "events")
+    return spans.with_columns(_events_in(spans, events, kind).alias(name) for name, kind in _DELAYS.items())
+
+
+def _events_in(spans: pl.DataFrame, events: pl.DataFrame, kind: EventKind) -> pl.Series:
+    """Number of the request's events of this kind in (start_ns, end_ns] of each gap."""
+    instants = events.filter((pl.col("kind") == kind.value) & pl.col("rid").is_not_null()).select(
+        *_KEYS, start_ns="t_ns", end_ns="t_ns"
+    )
+    return in_spans(spans, instants, _KEYS)["ended"]
+
+
+def _with_extras(trace: TraceLike, listed: pl.DataFrame, forwards: pl.DataFrame) -> pl.DataFrame:
+    """Adds the mixed extra where the own forward is MIXED and the request is one of its decode rows."""
+    extras = mixed_extras(forwards, listed["own_forward_id"].unique())
+    table = pl.DataFrame(
+        {"own_forward_id": list(extras), "extra_ns": list(extras.values())},
+        {"own_forward_id": listed.schema["own_forward_id"], "extra_ns": pl.Int64},
+    )
+    decoding = (
+        frame(trace, "rows")
+        .filter(pl.col("role") == Role.DECODE.value)
+        .select("rid", own_forward_id="forward_id", decoding=pl.lit(True))
+        .unique()
+    )
+    return (
+        listed.join(table, on="own_forward_id", how="left")
+        .join(decoding, on=["rid", "own_forward_id"], how="left")
+        .with_columns(mixed_extra_ns=pl.when("decoding").then("extra_ns"))
+        .with_columns(
+            mixed_extra_estimator=pl.when(pl.col("mixed_extra_ns").is_not_null()).then(pl.lit(DECODE_MEDIAN))
+        )
+    )
+
+
+def _others_in_gap(
+    forwards: pl.DataFrame, rank: int, start_ns: int, end_ns: int, mine: pl.DataFrame
+) -> pl.DataFrame:
+    """Forwards without a row of the request and their device time in the gap, in time order."""
+    return (
+        forwards.filter(
+            (pl.col("rank") == rank)
+            & (pl.col("start_ns") < end_ns)
+            & (pl.col("end_ns") > start_ns)
+            & (pl.col("end_ns") > pl.col("start_ns"))
+        )
+        .join(mine.select("forward_id"), on="forward_id", how="anti")
+        .with_columns(
+            in_gap_ns=pl.min_horizontal("end_ns", pl.lit(end_ns))
+            - pl.max_horizontal("start_ns", pl.lit(start_ns))
+        )
+        .sort("start_ns", "forward_id")
+    )
+
+
+def _extra_of(forward_id: int, mine: pl.DataFrame, forwards: pl.DataFrame) -> int | None:
+    decoding = (mine["forward_id"] == forward_id) & (mine["role"] == Role.DECODE.value)
+    return mixed_extras(forwards, [forward_id]).get(forward_id) if decoding.any() else None
