@@ -28,7 +28,7 @@ def require_memory(shape: ModelShape, dtype: "torch.dtype", device: "torch.devic
 
 
 def free_bytes(device: "torch.device") -> int:
-    """Memory that can be had on `device` now; the machine's whole memory where a CPU's system does not say."""
+    """Memory to be had on `device` now; a CPU's whole memory where the system does not say more."""
     if device.type == "cuda":
         import torch
 
