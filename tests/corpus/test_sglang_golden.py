@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.golden import Replay, Unsupported, differences, prompt
 
-DIRECTORY = Path(os.environ.get("SGLANG_GOLDEN", "../shared/corpus/sglang-golden"))
+REPOSITORY = Path(__file__).resolve().parents[2]
+DIRECTORY = Path(os.environ.get("SGLANG_GOLDEN", REPOSITORY.parent / "shared/corpus/sglang-golden"))
 FILES = sorted(DIRECTORY.glob("*.json"))
 
 MISSING = {
