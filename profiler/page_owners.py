@@ -1,6 +1,7 @@
 """Who owns each KV page, kept up to date from the engine's page changes and told as extents of pages."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,20 +19,30 @@ NODE_BIT = 33
 ID_MASK = (1 << 30) - 1
 assert max(Owner) <= OWNER_MASK
 
+PAGE_BYTES = 4
 SEGMENT_BIT = 32  # in sort keys, above the page number
 
 
 class Extents(NamedTuple):
     """Runs of consecutive pages of one state each, as (runs,) columns; rid and node are -1 for none."""
 
-    forward_id: NDArray[np.int64]
-    first_page: NDArray[np.int64]
-    num_pages: NDArray[np.int64]
+    forward_id: NDArray[np.uint32]
+    first_page: NDArray[np.uint32]
+    num_pages: NDArray[np.int32]
     owner: NDArray[np.uint8]
-    rid: NDArray[np.int64]
-    node: NDArray[np.int64]
+    rid: NDArray[np.int32]
+    node: NDArray[np.int32]
     locked: NDArray[np.bool_]
     keyframe: NDArray[np.bool_]
+
+
+class _Noted(NamedTuple):
+    """What one forward told."""
+
+    forward_id: int
+    changes: Sequence[PageChange]
+    pages: bytes  # int32 numbers of the changes' pages, one change after the other
+    keyframe: bool  # whether to tell every page after them
 
 
 class _Segment(NamedTuple):
@@ -51,36 +62,53 @@ class PageOwners:
 
     def __init__(self, num_pages: int) -> None:
         self._states = np.zeros(num_pages + 1, dtype=np.int64)
-        self._pending: list[_Segment] = []
+        self._noted: list[_Noted] = []
 
-    def apply(self, forward_id: int, changes: Sequence[PageChange]) -> None:
-        """Take over changes, oldest first, and note under `forward_id` the pages whose state now differs."""
-        pages, states = _flatten(changes)
+    def note(self, forward_id: int, changes: Sequence[PageChange], *, keyframe: bool) -> None:
+        """Take over changes, oldest first; `keyframe` asks for every page's owner after them."""
+        pages = b"".join([change.pages for change in changes])
+        self._noted.append(_Noted(forward_id, changes, pages, keyframe))
+
+    def take(self) -> Extents | None:
+        """Extents of what changed since the last call, and keyframes, in order of forward and page.
+
+        A page is told under a forward if its state after the forward's changes is not that before them. None
+        when there is nothing to tell.
+        """
+        noted, self._noted = self._noted, []
+        pages, states = _flatten(noted)
+        segments = []
+        end = 0
+        for each in noted:
+            start, end = end, end + len(each.pages) // PAGE_BYTES
+            if start < end:
+                segments.append(self._change(each.forward_id, pages[start:end], states[start:end]))
+            if each.keyframe:
+                every_page = np.arange(1, len(self._states))
+                segments.append(_Segment(each.forward_id, True, every_page, self._states[1:].copy()))
+        return _extents(segments) if any(len(segment.pages) for segment in segments) else None
+
+    def _change(self, forward_id: int, pages: NDArray[np.int64], states: NDArray[np.int64]) -> _Segment:
         before = self._states[pages]
         self._states[pages] = states  # of a page named twice the last assignment stays
         now = self._states[pages]
         differs = now != before
-        self._pending.append(_Segment(forward_id, False, pages[differs], now[differs]))
-
-    def keyframe(self, forward_id: int) -> None:
-        """Note every page's state under `forward_id`."""
-        pages = np.arange(1, len(self._states))
-        self._pending.append(_Segment(forward_id, True, pages, self._states[1:].copy()))
-
-    def take(self) -> Extents | None:
-        """The extents noted since the last call, in order of forward and page; None when there are none."""
-        segments, self._pending = self._pending, []
-        return _extents(segments) if any(len(segment.pages) for segment in segments) else None
+        if differs.all():
+            return _Segment(forward_id, False, pages, now)
+        return _Segment(forward_id, False, pages[differs], now[differs])
 
 
-def _flatten(changes: Sequence[PageChange]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _flatten(noted: Sequence[_Noted]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(pages,) page numbers and new states, in the order of the changes."""
+    changes = list(chain.from_iterable(each.changes for each in noted))
+    if not changes:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     pages, owners, rids, nodes, locked = zip(*changes, strict=True)
     states = np.frombuffer(bytes(owners), dtype=np.uint8).astype(np.int64)
     states |= np.frombuffer(bytes(locked), dtype=np.uint8).astype(np.int64) << LOCK_BIT
     states |= _ids(rids) << RID_BIT
     states |= _ids(nodes) << NODE_BIT
-    numbers = np.frombuffer(b"".join(pages), dtype=np.int32).astype(np.int64)
+    numbers = np.frombuffer(b"".join([each.pages for each in noted]), dtype=np.int32).astype(np.int64)
     return numbers, np.repeat(states, list(map(len, pages)))
 
 
@@ -106,12 +134,12 @@ def _extents(segments: Sequence[_Segment]) -> Extents:
     run_keys, run_states = keys[starts], states[starts]
     run_segments = run_keys >> SEGMENT_BIT
     return Extents(
-        forward_id=np.array([segment.forward_id for segment in segments])[run_segments],
-        first_page=run_keys & ((1 << SEGMENT_BIT) - 1),
-        num_pages=np.diff(starts, append=len(keys)),
+        forward_id=np.array([segment.forward_id for segment in segments], dtype=np.uint32)[run_segments],
+        first_page=run_keys.astype(np.uint32),  # the key's low bits
+        num_pages=np.diff(starts, append=len(keys)).astype(np.int32),
         owner=(run_states & OWNER_MASK).astype(np.uint8),
-        rid=(run_states >> RID_BIT & ID_MASK) - 1,
-        node=(run_states >> NODE_BIT & ID_MASK) - 1,
+        rid=(run_states >> RID_BIT & ID_MASK).astype(np.int32) - 1,
+        node=(run_states >> NODE_BIT & ID_MASK).astype(np.int32) - 1,
         locked=(run_states >> LOCK_BIT & 1).astype(np.bool_),
         keyframe=np.array([segment.keyframe for segment in segments])[run_segments],
     )

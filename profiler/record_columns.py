@@ -103,6 +103,7 @@ _row_values = attrgetter(*ROW_FIELDS.values())
 _request_values = attrgetter(*REQUEST_FIELDS.values())
 _budget_values = attrgetter(*BUDGETS)
 _row_types = {name: TABLES["rows"].field(name).type for name in ROW_FIELDS}
+_forward_types = {field.name: field.type.to_pandas_dtype() for field in TABLES["forwards"]}
 
 
 class Costing(NamedTuple):
@@ -113,10 +114,12 @@ class Costing(NamedTuple):
 
 
 class RowBlock:
-    """The rows of some forwards, one after another, as one block of columns."""
+    """The rows of some forwards, one after another, as one block of columns; every forward has rows."""
 
     def __init__(self, records: Sequence[ForwardRecord]) -> None:
-        self._counts = [record.batch.num_rows for record in records]
+        self._counts = np.array([record.batch.num_rows for record in records], dtype=np.int64)
+        assert self._counts.all(), "a forward has rows"
+        self._starts = np.cumsum(self._counts) - self._counts
         ids = np.array([record.batch.forward_id for record in records], dtype=np.uint32)
         page_sizes = np.array([record.batch.page_size for record in records], dtype=np.int32)
         self._forward_ids = np.repeat(ids, self._counts)
@@ -137,33 +140,31 @@ class RowBlock:
         }
 
     def sums(self) -> dict[str, NDArray[np.int64]]:
-        """(forwards,) sums over each forward's rows, under the trace's names, and `rows_with_logits`."""
+        """(forwards,) sums over each forward's rows under the trace's names, and `rows_with_logits`."""
         prefix = self._told["prefix_len"].astype(np.int64)
         extend = self._told["extend_len"].astype(np.int64)
         role = self._told["role"]
-        is_decode = (role == Role.DECODE).astype(np.int64)
-        is_extend = 1 - is_decode
-        seq = prefix + extend
-        return self._per_forward(
-            {
-                "num_extend_seqs": is_extend,
-                "num_decode_seqs": is_decode,
-                "extend_tokens": extend * is_extend,
-                "decode_tokens": extend * is_decode,
-                "prefix_tokens": prefix * is_extend,
-                "kv_tokens": seq,
-                "pairs_prefix": extend * prefix * is_extend,
-                "pairs_causal": extend * (extend + 1) // 2 * is_extend,
-                "pairs_decode": seq * is_decode,
-                "rows_with_logits": (role != Role.FIRST) & (role != Role.MIDDLE),
-            }
-        )
+        is_extend = role != Role.DECODE
+        new = extend * is_extend
+        extend_seqs = self._summed(is_extend)
+        extend_tokens, prefix_tokens = self._summed(new), self._summed(prefix * is_extend)
+        tokens = self._summed(extend)
+        kv_tokens = self._summed(prefix) + tokens
+        return {
+            "num_extend_seqs": extend_seqs,
+            "num_decode_seqs": self._counts - extend_seqs,
+            "extend_tokens": extend_tokens,
+            "decode_tokens": tokens - extend_tokens,
+            "prefix_tokens": prefix_tokens,
+            "kv_tokens": kv_tokens,
+            "pairs_prefix": self._summed(new * prefix),
+            "pairs_causal": self._summed(new * (extend + 1) >> 1),
+            "pairs_decode": kv_tokens - prefix_tokens - extend_tokens,
+            "rows_with_logits": self._counts - self._summed((role == Role.FIRST) | (role == Role.MIDDLE)),
+        }
 
-    def _per_forward(self, terms: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.int64]]:
-        running = np.zeros((len(terms), len(self._forward_ids) + 1), dtype=np.int64)
-        np.cumsum(np.stack(list(terms.values())), axis=1, out=running[:, 1:])
-        sums = np.diff(running[:, np.cumsum([0, *self._counts])], axis=1)
-        return dict(zip(terms, sums, strict=True))
+    def _summed(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        return np.add.reduceat(values, self._starts, dtype=np.int64)
 
     def _joined(self, name: str, parts: Sequence[NDArray[Any] | None]) -> Any:
         """A column out of its parts, null where a part is unknown; None where all are."""
@@ -185,11 +186,20 @@ def forward_columns(
     records: Sequence[ForwardRecord], sums: Mapping[str, NDArray[np.int64]], costing: Costing | None
 ) -> Columns:
     """The trace's `forwards` columns but rank. Without `costing` FLOPs, bytes and activations are absent."""
-    told = dict(zip(FORWARD_FIELDS, zip(*map(_forward_values, records), strict=True), strict=True))
-    budgets = dict(zip(BUDGET_COLUMNS, zip(*map(_budgets, records), strict=True), strict=True))
+    names = (*FORWARD_FIELDS, *BUDGET_COLUMNS)
+    values = zip(*((*_forward_values(record), *_budgets(record)) for record in records), strict=True)
+    told = {name: _packed(name, column) for name, column in zip(names, values, strict=True)}
     costs = _cost_columns(sums, costing) if costing else {}
     sums = {name: values for name, values in sums.items() if name != "rows_with_logits"}
-    return {**told, **budgets, **sums, **costs, "graph": GRAPH_NONE, "padded_rows": 0}
+    return {**told, **sums, **costs, "graph": GRAPH_NONE, "padded_rows": 0}
+
+
+def _packed(name: str, values: tuple[Any, ...]) -> Any:
+    """A column as an array, which Arrow takes faster than a sequence; None where all are unknown."""
+    missing = values.count(None)
+    if not missing:
+        return np.array(values, dtype=_forward_types[name])
+    return None if missing == len(values) else values
 
 
 def _budgets(record: ForwardRecord) -> tuple[int | None, ...]:
@@ -211,8 +221,8 @@ def _cost_columns(sums: Mapping[str, NDArray[np.int64]], costing: Costing) -> Co
     ]
     names = costs[0].__dataclass_fields__.keys()
     return {
-        **{name: [getattr(cost, name) for cost in costs] for name in names},
-        "activation_est_bytes": activations,
+        **{name: np.array([getattr(cost, name) for cost in costs]) for name in names},
+        "activation_est_bytes": np.array(activations),
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -161,13 +162,11 @@ class Recorder:
             self._writer.append("requests", request_columns(versions), len(versions))
 
     def _note_pages(self, record: ForwardRecord) -> None:
-        forward_id = record.batch.forward_id
         if self._owners is None:
             self._owners = PageOwners(record.plan.pool.total)
-        if record.page_changes:
-            self._owners.apply(forward_id, record.page_changes)
-        if self._forwards_seen % KEYFRAME_FORWARDS == 0:
-            self._owners.keyframe(forward_id)
+        keyframe = self._forwards_seen % KEYFRAME_FORWARDS == 0
+        if keyframe or record.page_changes:
+            self._owners.note(record.batch.forward_id, record.page_changes, keyframe=keyframe)
         self._forwards_seen += 1
 
     def _note_told(self, **tables: Columns) -> None:
@@ -207,10 +206,10 @@ class Recorder:
 def _page_columns(extents: Extents) -> Columns:
     return {
         **extents._asdict(),
-        "rid": pa.array(extents.rid, mask=extents.rid < 0),
-        "node": pa.array(extents.node, mask=extents.node < 0),
+        "rid": pa.array(extents.rid.astype(np.uint32), mask=extents.rid < 0),
+        "node": pa.array(extents.node.astype(np.uint32), mask=extents.node < 0),
     }
 
 
 def _any_known(values: Any) -> bool:
-    return values is not None and not (isinstance(values, tuple) and all(value is None for value in values))
+    return values is not None
