@@ -18,8 +18,8 @@ def check_new_trace(path: Path) -> None:
         path.rmdir()
     except FileExistsError:
         raise UserError(f"{path}: already exists: give another -o, or remove it first") from None
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no folder {path.parent}: make it first") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte
+        if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+            raise UserError(f"{path}: there is no folder {path.parent}: make it first") from None
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: cannot be written: {reason}: give another -o") from None

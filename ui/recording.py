@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.arithmetic import kv_bytes_per_token
 from engine.config import EngineConfig
-from engine.errors import WorkloadError
+from engine.errors import ConfigError, WorkloadError
 from engine.observer import ForwardRecord
 from engine.request import Request, SamplingParams
 from ui.errors import Interrupted
 from ui.interrupt import PatientClock, StopRequest
 from ui.provenance import run_meta
+from ui.words import binary_bytes
 
 if TYPE_CHECKING:
     from engine.models.loader import LoadedModel
@@ -38,7 +40,13 @@ class Session:
         )
         self._stop = StopRequest()
         self._clock = PatientClock(self._stop)
-        self._executor = DeviceExecutor(loaded, self.config, self._clock)
+        try:
+            self._executor = DeviceExecutor(loaded, self.config, self._clock)
+        except RuntimeError as error:  # what torch raises when memory is short, on the CPU as on a GPU
+            raise ConfigError(
+                f"--max-total-tokens {pool}: no memory for a KV pool of "
+                f"{binary_bytes(pool * kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize))}: give fewer"
+            ) from error
 
     def check(self, requests: Sequence[Request], where: Callable[[Request], str]) -> list[Request]:
         """Raise WorkloadError, with `where`, for a request that can never be served.
