@@ -1,0 +1,95 @@
+"""Runs planned forwards through torch on a CPU or a GPU."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.attention.protocol import AttentionBackend
+from engine.attention.torch_paged import TorchPagedAttention
+from engine.batch import ForwardBatch
+from engine.clock import Clock
+from engine.config import EngineConfig
+from engine.executors.memory import memory_meter
+from engine.executors.protocol import NO_TOKEN, ForwardResult
+from engine.kv_tensors import KVTensors
+from engine.models.loader import LoadedModel
+from engine.models.rotary import rotary_table
+from engine.sampling import Draw, sample
+
+__all__ = ["DeviceExecutor"]
+
+
+class DeviceExecutor:
+    """Executor with its own KV pool of the config's size; the model may be shared with other executors."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        config: EngineConfig,
+        clock: Clock,
+        *,
+        attention: AttentionBackend | None = None,
+    ) -> None:
+        """`config` must be resolved. `attention` defaults to plain torch over a pool made here."""
+        if config.max_total_tokens is None or config.context_length is None:
+            raise TypeError("the config has open options: call EngineConfig.resolve first")
+        self._model = loaded.model
+        self._device = loaded.device
+        self._clock = clock
+        self._meter = memory_meter(loaded.device)
+        self._rotations = rotary_table(loaded.shape, config.context_length, loaded.device)
+        if attention is None:
+            num_pages = config.max_total_tokens // config.page_size
+            kv = KVTensors(loaded.shape, num_pages, config.page_size, loaded.dtype, loaded.device)
+            attention = TorchPagedAttention(loaded.shape, kv)
+        self._attention = attention
+
+    @torch.inference_mode()
+    def forward(self, batch: ForwardBatch) -> ForwardResult:
+        """Run one forward; the device interval spans layers and sampling, not the planning on the host."""
+        logit_rows = np.flatnonzero(~batch.is_middle)
+        draws = [_draw(batch, row) for row in logit_rows.tolist()]
+        ends = np.cumsum(batch.extend_lens)
+        input_ids = self._to_device(batch.input_ids)
+        positions = self._to_device(_positions(batch, ends))
+        logit_tokens = self._to_device(ends[logit_rows] - 1)
+        plan = self._attention.plan(batch)
+        self._meter.start()
+        start_ns = self._device_now_ns()
+        rotations = self._rotations.index_select(0, positions)
+        logits = self._model.forward(input_ids, rotations, plan, logit_tokens)
+        tokens = sample(logits, draws)
+        end_ns = self._device_now_ns()
+        allocated, peak = self._meter.read()
+        next_token_ids = np.full(batch.num_rows, NO_TOKEN)
+        next_token_ids[logit_rows] = tokens
+        return ForwardResult(
+            next_token_ids.tolist(),
+            start_ns,
+            end_ns,
+            memory_allocated_bytes=allocated,
+            memory_peak_bytes=peak,
+        )
+
+    def _to_device(self, array: NDArray[np.integer]) -> torch.Tensor:
+        return torch.from_numpy(array.astype(np.int64)).to(self._device)
+
+    def _device_now_ns(self) -> int:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return self._clock.now_ns()
+
+
+def _positions(batch: ForwardBatch, ends: NDArray[np.integer]) -> NDArray[np.integer]:
+    """(tokens,) each token's position in its sequence."""
+    starts_in_batch = ends - batch.extend_lens
+    shift = np.repeat(batch.prefix_lens - starts_in_batch, batch.extend_lens)
+    positions: NDArray[np.integer] = np.arange(len(batch.input_ids)) + shift
+    return positions
+
+
+def _draw(batch: ForwardBatch, row: int) -> Draw:
+    request = batch.requests[row]
+    # Counted from the row, not the request, whose output may have grown by the time an overlapped batch runs.
+    index = int(batch.prefix_lens[row] + batch.extend_lens[row]) - request.prompt_len
+    return Draw(request.sampling.temperature, request.sampling.seed, index)

@@ -1,0 +1,119 @@
+"""From a path to a model on a device, and how large a KV pool fits beside it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from engine.arithmetic import kv_bytes_per_token
+from engine.errors import ConfigError, ModelError
+from engine.models.checkpoint import Checkpoint, open_checkpoint
+from engine.models.llama import LlamaModel
+from engine.models.rotary import inverse_frequencies
+from engine.shapes import ModelShape
+
+__all__ = ["DEVICES", "DTYPES", "LoadedModel", "default_max_total_tokens", "load_model"]
+
+DEVICES = ("auto", "cpu", "cuda")
+DTYPES = ("auto", "float32", "bfloat16")
+
+CUDA_POOL_FRACTION = 0.8  # of the memory that the weights leave; the rest is for activations
+CPU_POOL_FRACTION = 0.25  # a CPU's memory is shared with whatever else the machine does
+POOL_CONTEXTS = 16  # a pool of more full-length requests than this is rarely of use
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model ready to run; one may serve any number of executors."""
+
+    model: LlamaModel
+    checkpoint: Checkpoint
+
+    @property
+    def shape(self) -> ModelShape:
+        """The model's sizes."""
+        return self.checkpoint.shape
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        """Tokens that end an output unless a request ignores them."""
+        return self.checkpoint.eos_token_ids
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Element type of weights, activations and KV."""
+        return self.model.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.model.device
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the parameters in this dtype, a tied head counted once."""
+        return self.shape.num_params * self.dtype.itemsize
+
+
+def load_model(
+    path: Path, *, load_format: str = "auto", device: str = "auto", dtype: str = "auto"
+) -> LoadedModel:
+    """Read the model at `path` (see `open_checkpoint`) onto a device.
+
+    `device` auto is cuda where torch finds a GPU; `dtype` auto is float32 on the CPU and bfloat16 on cuda.
+    Raises ConfigError for a device or dtype that cannot be had, ModelError for a model that cannot be run.
+    """
+    device_ = _resolve_device(device)
+    dtype_ = _resolve_dtype(dtype, device_)
+    checkpoint = open_checkpoint(path, load_format)
+    inverse_frequencies(checkpoint.shape)  # refuses an unknown rope scaling before the weights are read
+    with torch.inference_mode():
+        model = LlamaModel(checkpoint.shape, checkpoint.tensors(dtype_, device_))
+    return LoadedModel(model, checkpoint)
+
+
+def default_max_total_tokens(loaded: LoadedModel, page_size: int) -> int:
+    """KV pool size in tokens, whole pages, when the user gives none.
+
+    What fits in a fixed share of the free memory, but at most 16 requests of the model's full length. Raises
+    ModelError when not even one page fits.
+    """
+    free = _free_bytes(loaded.device)
+    share = CUDA_POOL_FRACTION if loaded.device.type == "cuda" else CPU_POOL_FRACTION
+    fitting = int(free * share) // kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
+    tokens = min(fitting, POOL_CONTEXTS * loaded.shape.max_position_embeddings) // page_size * page_size
+    if tokens < page_size:
+        raise ModelError(
+            f"{loaded.shape.name}: {free / 1e6:.0f} MB are free on {loaded.device} and hold no page of "
+            f"{page_size} tokens: give a smaller model or page size"
+        )
+    return tokens
+
+
+def _resolve_device(device: str) -> torch.device:
+    if device not in DEVICES:
+        raise ConfigError(f"--device {device!r} is not known: give {', '.join(DEVICES)}")
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise ConfigError("--device cuda: torch finds no CUDA GPU on this machine: give --device cpu")
+    return torch.device("cuda" if has_gpu and device != "cpu" else "cpu")
+
+
+def _resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
+    if dtype not in DTYPES:
+        raise ConfigError(f"--dtype {dtype!r} is not known: give {', '.join(DTYPES)}")
+    if dtype == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    return torch.float32 if dtype == "float32" else torch.bfloat16
+
+
+def _free_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):  # not Linux
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
