@@ -28,10 +28,11 @@ def in_spans(spans: pl.DataFrame, intervals: pl.DataFrame, by: Sequence[str]) ->
         return pl.DataFrame({"busy_ns": zeros, "touching": zeros, "ended": zeros})
     at_start = _until(spans.select(*by, t_ns="start_ns"), intervals, by)
     at_end = _until(spans.select(*by, t_ns="end_ns"), intervals, by)
+    lasts = (spans["end_ns"] > spans["start_ns"]).cast(pl.Int64)  # nothing overlaps an instant
     return pl.DataFrame(
         {
             "busy_ns": at_end["busy_ns"] - at_start["busy_ns"],
-            "touching": at_end["started"] - at_start["ended"],
+            "touching": (at_end["started"] - at_start["ended"]) * lasts,
             "ended": at_end["ended"] - at_start["ended"],
         }
     )
