@@ -43,6 +43,11 @@ class KVTensors:
         """Size of the pool of all layers, padding included."""
         return self._pages.nbytes
 
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of one token's key and value in one layer."""
+        return self._token_size * self._pages.element_size()
+
     def write(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:
         """Store (tokens, 2 * kv_size) keys and values, key before value, in (tokens,) `slots`."""
         self._slots[layer].index_copy_(0, slots, keys_values)

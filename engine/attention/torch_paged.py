@@ -19,8 +19,11 @@ from engine.shapes import ModelShape
 
 __all__ = ["TorchPagedAttention"]
 
-MAX_PADDING_TOKENS = 512  # padding that costs about as much as one more call
-MAX_GROUP_TOKENS = 32_768  # bounds the workspace that a group's pages are copied into
+# Decode rows share a call while one layer's copy of their keys and values stays this small: on a CPU within
+# the cache, elsewhere within a modest workspace. A quarter of it in padding costs as much as one more call.
+CPU_GROUP_BYTES = 3 << 19
+GROUP_BYTES = 64 << 20
+PADDING_SHARE = 4
 
 
 class TorchPagedAttention:
@@ -59,7 +62,7 @@ class _Plan:
         self._kernel = kernel
         self._slots = _to(kv.device, _slots(batch))
         self._extend_rows = _extend_rows(batch, kv.device)
-        self._decode_groups = _decode_groups(batch, kv.device)
+        self._decode_groups = _decode_groups(batch, kv)
         gathered = [len(row.prefix_pages) for row in self._extend_rows if row.prefix_pages is not None]
         gathered += [len(group.pages) for group in self._decode_groups]
         self._workspace = kv.workspace(max(gathered, default=0))
@@ -126,13 +129,16 @@ def _extend_rows(batch: ForwardBatch, device: torch.device) -> list[_ExtendRow]:
     return rows
 
 
-def _decode_groups(batch: ForwardBatch, device: torch.device) -> list[_DecodeGroup]:
+def _decode_groups(batch: ForwardBatch, kv: KVTensors) -> list[_DecodeGroup]:
     first_row = batch.num_extend_seqs
     first_token = len(batch.input_ids) - (batch.num_rows - first_row)
     seq_lens = batch.seq_lens[first_row:]
-    groups = group_by_length(seq_lens.tolist(), MAX_PADDING_TOKENS, MAX_GROUP_TOKENS)
+    max_tokens = (CPU_GROUP_BYTES if kv.device.type == "cpu" else GROUP_BYTES) // kv.token_bytes
+    groups = group_by_length(seq_lens.tolist(), max_tokens // PADDING_SHARE, max_tokens)
     return [
-        _decode_group(batch, seq_lens[rows], [first_row + r for r in rows], first_token - first_row, device)
+        _decode_group(
+            batch, seq_lens[rows], [first_row + r for r in rows], first_token - first_row, kv.device
+        )
         for rows in groups
     ]
 
