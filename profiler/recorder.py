@@ -91,10 +91,9 @@ class Recorder:
         self._hashes: dict[int, Any] = {}  # of requests that have not ended, by rid
         self._told: set[tuple[str, str]] = set()
         self._flushed_ns = self._anchored_ns = clock.now_ns()
-        self._anchors: list[dict[str, int]] = []
+        self._anchors = [self._now()]
         self._closed = False
-        self._anchor()
-        self._tell_states()
+        writer.update_meta({"clock_anchors": self._anchors, "columns": self._states()})
 
     def on_request(self, request: Request) -> None:
         """Note a request as it is now."""
@@ -108,7 +107,8 @@ class Recorder:
     def on_events(self, events: list[Event]) -> None:
         """Note decisions."""
         self._events += events
-        self._flush_if_due(events[-1].t_ns)
+        if events:
+            self._flush_if_due(events[-1].t_ns)
 
     def on_forward(self, record: ForwardRecord) -> None:
         """Note a forward; flushes when it is time."""
@@ -138,8 +138,9 @@ class Recorder:
             self._flush()
             self._flushed_ns = t_ns
             if t_ns - self._anchored_ns >= ANCHOR_NS:
-                self._anchor()
                 self._anchored_ns = t_ns
+                self._anchors.append(self._now())
+                self._writer.update_meta({"clock_anchors": self._anchors})
 
     def _flush(self) -> None:
         """Rows go before their forwards, they before the requests they change: no claim is ever unmet."""
@@ -179,19 +180,12 @@ class Recorder:
         }
         if new:
             self._told |= new
-            self._tell_states()
-
-    def _tell_states(self) -> None:
-        self._writer.update_meta({"columns": self._states()})
+            self._writer.update_meta({"columns": self._states()})
 
     def _states(self) -> dict[str, dict[str, str]]:
         return column_states(
             self._told, costs=self._costing is not None, pages=self._record_pages, simulated=self._simulated
         )
-
-    def _anchor(self) -> None:
-        self._anchors.append(self._now())
-        self._writer.update_meta({"clock_anchors": self._anchors})
 
     def _now(self) -> dict[str, int]:
         """One moment on the run's clock, the host's monotonic clock and the wall clock."""

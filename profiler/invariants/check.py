@@ -78,8 +78,7 @@ def _violation(found: Finding, names: Mapping[int, str]) -> Violation:
 
 def _shown(column: str, value: Any) -> Any:
     """A value as it is, an enum's by its name."""
-    names = ENUMS.get(column)
-    return value if names is None or value is None else names(value).name
+    return next((member.name for member in ENUMS.get(column, ()) if member.value == value), value)
 
 
 def _not_checkable(rule: Rule, reason: str, missing: tuple[str, ...] = ()) -> RuleResult:

@@ -1,0 +1,107 @@
+"""Page owners: extents add up to what a dictionary of pages would say."""
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.observer import Owner, PageChange
+from profiler.page_owners import Extents, PageOwners
+
+POOL = 12
+State = tuple[int, int | None, int | None, bool]
+FREE: State = (Owner.FREE, None, None, False)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> PageChange:
+    pages = draw(st.lists(st.integers(1, POOL), min_size=1, max_size=5, unique=True))
+    owner = draw(st.sampled_from(Owner))
+    rid = draw(st.integers(0, 2)) if owner is Owner.ROW else None
+    node = draw(st.integers(0, 2)) if owner is Owner.TREE else None
+    return PageChange(array("i", pages), owner, rid, node, owner is Owner.TREE and draw(st.booleans()))
+
+
+def told(extents: Extents | None, *, keyframe: bool) -> dict[int, dict[int, State]]:
+    """By forward, the state of each page told."""
+    out: dict[int, dict[int, State]] = {}
+    if extents is None:
+        return out
+    for forward, first, count, owner, rid, node, locked, key in zip(*map(list, extents), strict=True):
+        if bool(key) == keyframe:
+            state = (int(owner), None if rid < 0 else int(rid), None if node < 0 else int(node), bool(locked))
+            pages = range(int(first), int(first) + int(count))
+            assert not out.setdefault(int(forward), {}).keys() & set(pages)
+            out[int(forward)].update(dict.fromkeys(pages, state))
+    return out
+
+
+@given(
+    forwards=st.lists(st.tuples(st.lists(changes(), max_size=4), st.booleans()), max_size=6),
+    flush_every=st.integers(1, 4),
+)
+def test_extents_tell_each_change_once(
+    forwards: list[tuple[list[PageChange], bool]], flush_every: int
+) -> None:
+    owners = PageOwners(POOL)
+    states = dict.fromkeys(range(1, POOL + 1), FREE)
+    changed: dict[int, dict[int, State]] = {}
+    frames: dict[int, dict[int, State]] = {}
+    found, found_frames = {}, {}
+    for forward_id, (told_now, keyframe) in enumerate(forwards):
+        before = dict(states)
+        for change in told_now:
+            state = (int(change.owner), change.rid, change.node, change.locked)
+            states.update(dict.fromkeys(change.pages, state))
+        differ = {page: states[page] for page in states if states[page] != before[page]}
+        changed |= {forward_id: differ} if differ else {}
+        frames |= {forward_id: dict(states)} if keyframe else {}
+        owners.note(forward_id, told_now, keyframe=keyframe)
+        if forward_id % flush_every == 0:
+            extents = owners.take()
+            found |= told(extents, keyframe=False)
+            found_frames |= told(extents, keyframe=True)
+    extents = owners.take()
+    found |= told(extents, keyframe=False)
+    found_frames |= told(extents, keyframe=True)
+    assert (found, found_frames) == (changed, frames)
+
+
+def test_consecutive_pages_of_one_owner_are_one_extent() -> None:
+    owners = PageOwners(POOL)
+    owners.note(7, [PageChange(array("i", [5, 3, 4, 9]), Owner.ROW, rid=6)], keyframe=True)
+    extents = owners.take()
+    assert extents is not None
+    assert extents.forward_id.tolist() == [7] * 7
+    assert extents.first_page.tolist() == [3, 9, 1, 3, 6, 9, 10]
+    assert extents.num_pages.tolist() == [3, 1, 2, 3, 3, 1, 3]
+    assert extents.rid.tolist() == [6, 6, -1, 6, -1, 6, -1]
+    assert extents.keyframe.tolist() == [False] * 2 + [True] * 5
+
+
+def test_a_change_undone_within_a_forward_is_not_told() -> None:
+    owners = PageOwners(POOL)
+    pages = array("i", [2, 3])
+    owners.note(0, [PageChange(pages, Owner.ROW, rid=1), PageChange(pages, Owner.FREE)], keyframe=False)
+    assert owners.take() is None
+
+
+def test_later_use_of_the_engines_array_changes_nothing() -> None:
+    owners = PageOwners(POOL)
+    pages = array("i", [2, 3])
+    owners.note(0, [PageChange(pages, Owner.ROW, rid=1)], keyframe=False)
+    pages[0] = 8
+    extents = owners.take()
+    assert extents is not None
+    assert (extents.first_page.tolist(), extents.num_pages.tolist()) == ([2], [2])
+
+
+@pytest.mark.parametrize("highest", [2**30 - 2])
+def test_ids_up_to_their_limit_are_kept(highest: int) -> None:
+    owners = PageOwners(POOL)
+    owners.note(0, [PageChange(array("i", [1]), Owner.TREE, node=highest, locked=True)], keyframe=False)
+    owners.note(1, [PageChange(array("i", [2]), Owner.ROW, rid=highest)], keyframe=False)
+    extents = owners.take()
+    assert extents is not None
+    assert (extents.node[0], extents.rid[1], extents.locked.tolist()) == (highest, highest, [True, False])
