@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.batch import ForwardMode, Role
@@ -17,6 +17,7 @@ from tests.support.traces import MemoryTrace, decode_row, event, extend_row, for
 
 EXTEND, DECODE, MIXED = ForwardMode.EXTEND, ForwardMode.DECODE, ForwardMode.MIXED
 MS = 1_000_000
+FRAMES = settings(max_examples=min(settings().max_examples, 1_000))  # an example takes 30 ms
 
 
 def walled() -> MemoryTrace:
@@ -253,6 +254,7 @@ def slowly(trace: MemoryTrace, gap: dict[str, Any]) -> tuple[int, int, int]:
     return sum(inside), len(inside), len(sit_outs)
 
 
+@FRAMES
 @given(timelines())
 def test_stalls_agree_with_the_definition(trace: MemoryTrace) -> None:
     modes = {f["forward_id"]: f["mode"] for f in trace.tables["forwards"]}
@@ -269,6 +271,7 @@ def test_stalls_agree_with_the_definition(trace: MemoryTrace) -> None:
     assert found["gap_ns"].is_sorted(descending=True)
 
 
+@FRAMES
 @given(timelines())
 def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
     every = gaps(trace).to_dicts()
@@ -289,6 +292,7 @@ def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
     assert charged <= slowly(trace, gap)[0] + (own_ns if worst.own_mode is MIXED else 0)
 
 
+@FRAMES
 @given(timelines())
 def test_mixed_extras_agree_with_the_definition(trace: MemoryTrace) -> None:
     forwards = trace.tables["forwards"]
