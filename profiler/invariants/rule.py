@@ -56,7 +56,8 @@ class Tables:
         forwards = _wide(frame(trace, "forwards")).sort(FORWARD, maintain_order=True)
         rows = _wide(frame(trace, "rows")).sort(FORWARD, maintain_order=True)
         if not ended_cleanly(trace.meta):
-            rows = rows.filter(pl.col("forward_id") <= forwards["forward_id"].max())
+            last = pl.lit(forwards["forward_id"].max(), dtype=pl.Int64)
+            rows = rows.filter(pl.col("forward_id") <= last)
         return Tables(trace.meta, forwards, rows, requests, events)
 
     def table(self, name: str) -> pl.DataFrame:

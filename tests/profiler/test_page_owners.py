@@ -28,12 +28,13 @@ def told(extents: Extents | None, *, keyframe: bool) -> dict[int, dict[int, Stat
     out: dict[int, dict[int, State]] = {}
     if extents is None:
         return out
-    for forward, first, count, owner, rid, node, locked, key in zip(*map(list, extents), strict=True):
-        if bool(key) == keyframe:
-            state = (int(owner), None if rid < 0 else int(rid), None if node < 0 else int(node), bool(locked))
-            pages = range(int(first), int(first) + int(count))
-            assert not out.setdefault(int(forward), {}).keys() & set(pages)
-            out[int(forward)].update(dict.fromkeys(pages, state))
+    columns = [column.tolist() for column in extents]
+    for forward, first, count, owner, rid, node, locked, key in zip(*columns, strict=True):
+        if key == keyframe:
+            state = (owner, None if rid < 0 else rid, None if node < 0 else node, locked)
+            pages = range(first, first + count)
+            assert not out.setdefault(forward, {}).keys() & set(pages)
+            out[forward].update(dict.fromkeys(pages, state))
     return out
 
 
@@ -48,7 +49,8 @@ def test_extents_tell_each_change_once(
     states = dict.fromkeys(range(1, POOL + 1), FREE)
     changed: dict[int, dict[int, State]] = {}
     frames: dict[int, dict[int, State]] = {}
-    found, found_frames = {}, {}
+    found: dict[int, dict[int, State]] = {}
+    found_frames: dict[int, dict[int, State]] = {}
     for forward_id, (told_now, keyframe) in enumerate(forwards):
         before = dict(states)
         for change in told_now:

@@ -173,11 +173,16 @@ def test_each_request_is_as_it_ended(run: tuple[Trace, Kept]) -> None:
         assert len(row["prefix_hashes"]) == request.prompt_len // 64
 
 
+def event_time(event: tuple[Any, ...]) -> int:
+    assert isinstance(event[0], int)
+    return event[0]
+
+
 def test_each_event_is_as_told(run: tuple[Trace, Kept]) -> None:
     trace, kept = run
     names = Event._fields
     found = [tuple(row[name] for name in names) for row in rows_of(trace, "events")]
-    assert found == sorted((tuple(event) for event in kept.events), key=lambda event: event[0])
+    assert found == sorted((tuple(event) for event in kept.events), key=event_time)
     assert {EventKind.HIT, EventKind.RETRACT, EventKind.ABORT} <= {event.kind for event in kept.events}
 
 
@@ -193,7 +198,7 @@ def test_extents_add_up_to_the_pages_told(run: tuple[Trace, Kept]) -> None:
         while extent is not None and extent["forward_id"] == record.batch.forward_id:
             pages = range(extent["first_page"], extent["first_page"] + extent["num_pages"])
             state = tuple(extent[name] for name in ("owner", "rid", "node", "locked"))
-            found |= dict.fromkeys(pages, state)  # type: ignore[arg-type]
+            found |= dict.fromkeys(pages, state)
             extent = next(extents, None)
         assert {page: found[page] for page in told} == told
     assert extent is None
