@@ -1,0 +1,145 @@
+"""What the demo's numbers mean, in words chosen from the numbers: the effect first, then its cause."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.batch import ForwardMode
+from profiler.wording import count, duration, mebibytes, times
+
+__all__ = ["cap", "hidden_wall", "mixing", "price", "saturation_point", "wall"]
+
+Summary = Mapping[str, Any]  # as `profiler.summary.summarize` makes them
+
+_SAME = 1.1  # two durations are about equal when neither is this many times the other
+_HIDDEN = 5.0  # the longest gap is hidden when it is this many times the 99th percentile
+
+
+def cap(whole: Summary, chunked: Summary) -> str:
+    """What chunking alone does to the largest forward and its memory."""
+    before, after = whole["largest_forward_tokens"], chunked["largest_forward_tokens"]
+    if before is None or after is None:
+        return "What chunking does to the largest forward is not known: the traces lack its tokens."
+    if after >= before:
+        return (
+            f"Chunking alone does not shrink the largest forward ({count(before)} tokens whole, "
+            f"{count(after)} chunked), because no forward here is larger than a chunk."
+        )
+    return (
+        f"Chunking alone makes the largest forward {times(before / after)} smaller, {count(after)} tokens "
+        f"instead of {count(before)}{_memory(whole, chunked)}, because no forward takes more than a chunk."
+    )
+
+
+def wall(whole: Summary, chunked: Summary) -> str:
+    """What chunking alone does to the longest gap; its measured ratio is always there."""
+    before, after = _gap(whole), _gap(chunked)
+    if before is None or after is None:
+        return "What chunking does to the longest gap is not known: no request gave two tokens."
+    ratio = after / before
+    numbers = f"{duration(after)} against {duration(before)} whole, {ratio:.2f} of it"
+    forwards = _prefills(chunked)
+    if 1 / _SAME <= ratio <= _SAME:
+        return f"Chunking alone leaves the wall: the longest gap is {numbers}, {_burst(forwards)}."
+    if ratio > _SAME:
+        return f"Chunking alone makes the wall longer: the longest gap is {numbers}, {_burst(forwards)}."
+    if forwards > 1:
+        return (
+            "Chunking alone shortens the wall and does not break it: "
+            f"the longest gap is {numbers}, because its prefill takes less time; all {count(forwards)} forwards of it still run before the next token."
+        )
+    return f"Chunking alone breaks the wall: the longest gap is {numbers}, {_burst(forwards)}."
+
+
+def mixing(chunked: Summary, mixed: Summary) -> str:
+    """What mixing does to the longest gap of the chunked run, with the factor."""
+    before, after = _gap(chunked), _gap(mixed)
+    if before is None or after is None:
+        return "What mixing does to the longest gap is not known: no request gave two tokens."
+    numbers = f"from {duration(before)} to {duration(after)}"
+    left, had = _prefills(mixed), _prefills(chunked)
+    if before > after * _SAME:
+        return (
+            f"Mixing cuts the longest gap {times(before / after)}, {numbers}, because decodes ride along in "
+            f"prefill forwards: {_others(left)} in it, where chunking alone had {count(had)}."
+        )
+    cause = (
+        f"because {_others(left)} in it"
+        if left or mixed["worst_stall"]["own_mode"] != ForwardMode.MIXED.name
+        else "because the one mixed forward in it takes that long"
+    )
+    if after > before * _SAME:
+        return f"Mixing makes the longest gap {times(after / before)} longer, {numbers}, {cause}."
+    return f"Mixing does not cut the longest gap ({times(before / after)}, {numbers}), {cause}."
+
+
+def price(chunked: Summary, mixed: Summary) -> str | None:
+    """The option that mixes and what it costs or gains elsewhere; None when that is not known."""
+    ttft = chunked["ttft_s"]["max"], mixed["ttft_s"]["max"]
+    rates = chunked["output_tokens_per_s"], mixed["output_tokens_per_s"]
+    if None in ttft or None in rates:
+        return None
+    return (
+        f"The option is --enable-mixed-chunk; with it the longest TTFT goes from {duration(ttft[0])} to "
+        f"{duration(ttft[1])} and the output from {rates[0]:,.1f} to {rates[1]:,.1f} tokens/s."
+    )
+
+
+def hidden_wall(name: str, summary: Summary) -> str | None:
+    """Says that the 99th percentile hides the longest gap of a run, where it does."""
+    longest, p99 = summary["itl_s"]["max"], summary["itl_s"]["p99"]
+    if longest is None or p99 is None or longest < _HIDDEN * p99:
+        return None
+    return f"Read the longest gap before p99: {name} has {duration(longest)} behind a p99 of {duration(p99)}."
+
+
+def saturation_point(found: Summary) -> str:
+    """The `saturation` part of a summary, in words."""
+    layout, share = found["layout"], f"{found['q'] * 100:g} %"
+    if found["status"] == "ok":
+        return (
+            f"Forwards saturate at {count(found['tokens'])} tokens [{count(found['low'])}, "
+            f"{count(found['high'])}]: the fewest that reach {share} of the best throughput "
+            f"({layout}; {found['fit_kind']} fit over {count(found['num_sizes'])} sizes)."
+        )
+    if found["status"] == "not_saturated":
+        return (
+            f"Forwards do not saturate in the measured range: throughput still rises at its end ({layout})."
+        )
+    sizes = count(found["num_sizes"])
+    return f"The saturation point is not known: {sizes} sizes of forwards measured, 8 are needed ({layout})."
+
+
+def _gap(summary: Summary) -> float | None:
+    gap: float | None = summary["worst_stall"]["gap_s"]
+    return gap
+
+
+def _prefills(summary: Summary) -> int:
+    """Others' forwards in the longest gap that computed prompt tokens."""
+    return sum(mode != ForwardMode.DECODE.name for mode in summary["worst_stall"]["modes"])
+
+
+def _burst(forwards: int) -> str:
+    if not forwards:
+        return "and no prefill of others lies in it"
+    if forwards == 1:
+        return "because one prefill forward of others runs before the next token"
+    return f"because {count(forwards)} prefill forwards of others run one after another before the next token"
+
+
+def _others(forwards: int) -> str:
+    return (
+        "1 prefill forward of others lies"
+        if forwards == 1
+        else f"{count(forwards)} prefill forwards of others lie"
+    )
+
+
+def _memory(whole: Summary, chunked: Summary) -> str:
+    before, after = whole["memory_peak_bytes"], chunked["memory_peak_bytes"]
+    if before is None or after is None:
+        return ", its memory not measured"
+    if after >= before:
+        return f", while the memory peak stays at {mebibytes(after)} ({mebibytes(before)} whole)"
+    sizes = f"{mebibytes(after)} instead of {mebibytes(before)}"
+    return f", and the memory peak {times(before / after)} smaller, {sizes}"

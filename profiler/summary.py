@@ -1,0 +1,74 @@
+"""The answers of a trace in one JSON-safe document. It composes the analyses and computes nothing itself."""
+
+from dataclasses import asdict
+from typing import Any
+
+from profiler.counts import count_run
+from profiler.latency import latency
+from profiler.saturation import Saturation, saturation
+from profiler.stalls import WorstGap, worst_gap
+from profiler.tables import TraceLike
+
+__all__ = ["summarize"]
+
+
+def summarize(trace: TraceLike) -> dict[str, Any]:
+    """What `stats --json` prints; docs/metrics.md defines every key. Unknown is None, times are seconds."""
+    felt = latency(trace)
+    counts = count_run(trace)
+    return {
+        "provenance": trace.meta.get("provenance"),
+        **asdict(counts),
+        "output_tokens": felt.output_tokens,
+        "output_tokens_per_s": felt.output_tokens_per_s,
+        "ttft_s": asdict(felt.ttft),
+        "itl_s": asdict(felt.itl),
+        "worst_stall": _worst_stall(worst_gap(trace)),
+        "saturation": _saturation(saturation(trace)),
+        "torn_bytes": trace.torn_bytes,
+    }
+
+
+def _worst_stall(gap: WorstGap | None) -> dict[str, Any]:
+    """The longest gap; the same keys with nothing in them when there is none."""
+    if gap is None:
+        return {
+            "gap_s": None,
+            "rid": None,
+            "token_index": None,
+            "own_forward_id": None,
+            "own_mode": None,
+            "forward_ids": [],
+            "modes": [],
+            "culprit_rids": [],
+            "culprit_forward_id": None,
+            "mixed_extra_s": None,
+        }
+    return {
+        "gap_s": gap.gap_ns / 1e9,
+        "rid": gap.name,
+        "token_index": gap.token_index,
+        "own_forward_id": gap.own_forward_id,
+        "own_mode": None if gap.own_mode is None else gap.own_mode.name,
+        "forward_ids": list(gap.forward_ids),
+        "modes": [mode.name for mode in gap.modes],
+        "culprit_rids": [culprit.name for culprit in gap.culprits],
+        "culprit_forward_id": gap.culprit_forward_id,
+        "mixed_extra_s": None if gap.mixed_extra_ns is None else gap.mixed_extra_ns / 1e9,
+    }
+
+
+def _saturation(found: Saturation) -> dict[str, Any]:
+    return {
+        "tokens": found.tokens,
+        "low": found.low,
+        "high": found.high,
+        "status": found.status,
+        "fit_kind": found.fit_kind,
+        "first_reach": found.first_reach,
+        "last_below": found.last_below,
+        "q": found.q,
+        "layout": found.layout,
+        "num_sizes": found.num_sizes,
+        "num_points": found.num_points,
+    }
