@@ -55,8 +55,10 @@ def _from_arrow(value: "pa.Array | pa.ChunkedArray", kind: pa.DataType) -> pa.Ar
 
 
 def _array(value: Any, kind: pa.DataType) -> pa.Array:
-    if type(value) is np.ndarray and value.dtype.kind in "iu" and value.size:
+    if isinstance(value, np.ndarray):
         value = _with_sign_of(kind, value)
+    elif pa.types.is_integer(kind):
+        return pa.array(value).cast(kind)  # of a list, Arrow would cut fractions off without a word
     try:
         return pa.array(value, type=kind)
     except UnicodeEncodeError:  # a JSON string may hold half a surrogate pair, UTF-8 may not
@@ -64,9 +66,10 @@ def _array(value: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _with_sign_of(kind: pa.DataType, value: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """The same bytes as `kind` if only the sign differs and every value fits: Arrow's cast costs five times."""
+    """The same bytes as `kind` if only the sign differs and every value fits: quicker than Arrow's cast."""
     target = np.dtype(kind.to_pandas_dtype())
-    if target.kind == value.dtype.kind or target.kind not in "iu" or target.itemsize != value.dtype.itemsize:
+    source = value.dtype
+    if {target.kind, source.kind} != {"i", "u"} or target.itemsize != source.itemsize or not value.size:
         return value
     fits = value.min() >= 0 if target.kind == "u" else value.max() <= np.iinfo(target).max
     return value.view(target) if fits else value

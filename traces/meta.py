@@ -43,7 +43,7 @@ def write_document(path: Path, content: dict[str, Any], *, durable: bool = False
     ASCII. Durable: on the disk before the rename. OSError as the system gives it.
     """
     crc32 = _checksum(content)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    beside = path.with_name(f"{path.name}.new")
     try:
         with beside.open("w", encoding="ascii") as file:
             json.dump({**content, "crc32": crc32}, file, indent=2)

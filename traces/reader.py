@@ -32,8 +32,8 @@ def open_trace(path: Path) -> "Trace":
         is_directory = path.is_dir()
         exists = is_directory or path.exists()
         has_meta = is_directory and (path / META_NAME).exists()
-    except (OSError, ValueError) as error:  # ValueError: a null byte
-        raise TraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror}: the trace cannot be read") from error
     if not exists:
         raise TraceError(f"{path}: no such trace: give a directory NAME.chunkscope")
     if not is_directory:
@@ -160,7 +160,10 @@ class Trace:
 
     def _extend_streams(self) -> bool:
         grown = False
-        self.ranks = tuple(ranks_in(self.path))
+        try:
+            self.ranks = tuple(ranks_in(self.path))
+        except OSError as error:
+            raise TraceError(f"{self.path}: {error.strerror}: the trace cannot be read") from error
         for rank in self.ranks:
             for name in TABLES:
                 part = self._parts.get((rank, name))

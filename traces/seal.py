@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from traces.decode import Projection
@@ -120,16 +119,19 @@ class _Source:
 
 def _in_order(table: str, key: str | None, reader: StreamReader) -> bool:
     """Whether the key, null last, never falls from row to row; reads all batches either way."""
-    in_order, last = True, None
+    in_order, nulls_seen, last = True, False, None
     for batch in reader.read():
         projected = Projection(table, batch.schema, reader.path).apply(batch)
-        if key is None or not batch.num_rows:
+        if key is None:
             continue
         column = projected.column(key)
-        greatest = np.iinfo(column.type.to_pandas_dtype()).max
-        keys = column.fill_null(pa.scalar(greatest, column.type)).to_numpy()
-        in_order = in_order and (last is None or keys[0] >= last) and bool((keys[1:] >= keys[:-1]).all())
-        last = keys[-1]
+        keys = column.drop_null().to_numpy()
+        if len(keys):
+            nulls_last = column[: len(keys)].null_count == 0
+            rising = (last is None or keys[0] >= last) and bool((keys[1:] >= keys[:-1]).all())
+            in_order = in_order and not nulls_seen and nulls_last and rising
+            last = keys[-1]
+        nulls_seen = nulls_seen or column.null_count > 0
     return in_order
 
 

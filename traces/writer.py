@@ -1,5 +1,6 @@
 """Writes a trace while a run goes on; readers may follow, a killed process loses at most its last call."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -37,10 +38,11 @@ class TraceWriter:
         self._meta = self._checked({**meta, "schema_version": SCHEMA_VERSION, "writer": this_process()})
         _create(self.path)
         try:
-            self._lock = DirectoryLock(self.path)
-            write_document(self.path / META_NAME, self._meta)
+            self._lock = DirectoryLock(self.path)  # before meta.json: whoever finds a trace finds it locked
             rank_directory(self.path, rank).mkdir()
+            write_document(self.path / META_NAME, self._meta)
         except OSError as error:
+            shutil.rmtree(self.path, ignore_errors=True)
             raise TraceError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def append(self, table: str, columns: Mapping[str, Any], num_rows: int) -> None:
