@@ -45,7 +45,8 @@ def wall(whole: Summary, chunked: Summary) -> str:
     if forwards > 1:
         return (
             "Chunking alone shortens the wall and does not break it: "
-            f"the longest gap is {numbers}, because its prefill takes less time; all {count(forwards)} forwards of it still run before the next token."
+            f"the longest gap is {numbers}, because its prefill takes less time; "
+            f"all {count(forwards)} forwards of it still run before the next token."
         )
     return f"Chunking alone breaks the wall: the longest gap is {numbers}, {_burst(forwards)}."
 

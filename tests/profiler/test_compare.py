@@ -56,8 +56,8 @@ def test_the_usual_outcome() -> None:
     text = said(run(2.0, forwards=1), run(2.1, largest=256, forwards=9, memory=100 << 20), mixed_run(0.3))
     assert (
         "Chunking alone makes the largest forward 7.8 times smaller, 256 tokens instead of 2,000, and the "
-        "memory peak 4.0 times smaller, 100 MiB instead of 400 MiB, because no forward takes more than a chunk."
-        in text
+        "memory peak 4.0 times smaller, 100 MiB instead of 400 MiB, because no forward takes more "
+        "than a chunk." in text
     )
     assert (
         "Chunking alone leaves the wall: the longest gap is 2.10 s against 2.00 s whole, 1.05 of it, because "
