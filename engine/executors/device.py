@@ -38,11 +38,7 @@ class DeviceExecutor:
         self._clock = clock
         self._meter = memory_meter(loaded.device)
         self._rotations = rotary_table(loaded.shape, config.context_length, loaded.device)
-        if attention is None:
-            num_pages = config.max_total_tokens // config.page_size
-            kv = KVTensors(loaded.shape, num_pages, config.page_size, loaded.dtype, loaded.device)
-            attention = TorchPagedAttention(loaded.shape, kv)
-        self._attention = attention
+        self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch) -> ForwardResult:
@@ -78,6 +74,11 @@ class DeviceExecutor:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return self._clock.now_ns()
+
+
+def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> TorchPagedAttention:
+    kv = KVTensors(loaded.shape, max_total_tokens // page_size, page_size, loaded.dtype, loaded.device)
+    return TorchPagedAttention(loaded.shape, kv)
 
 
 def _positions(batch: ForwardBatch, ends: NDArray[np.integer]) -> NDArray[np.integer]:
