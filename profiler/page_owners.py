@@ -20,7 +20,6 @@ ID_MASK = (1 << 30) - 1
 assert max(Owner) <= OWNER_MASK
 
 PAGE_BYTES = 4
-SEGMENT_BIT = 32  # in sort keys, above the page number
 
 
 class Extents(NamedTuple):
@@ -42,16 +41,15 @@ class _Noted(NamedTuple):
     forward_id: int
     changes: Sequence[PageChange]
     pages: bytes  # int32 numbers of the changes' pages, one change after the other
-    keyframe: bool  # whether to tell every page after them
 
 
 class _Segment(NamedTuple):
-    """Pages to be told under one forward, with their states; a page may stand there more than once."""
+    """Pages to be told under each of some forwards, each page once, in order of forward and page."""
 
-    forward_id: int
-    keyframe: bool
+    forward_ids: NDArray[np.uint32]
     pages: NDArray[np.int64]
     states: NDArray[np.int64]
+    keyframe: bool
 
 
 class PageOwners:
@@ -63,11 +61,18 @@ class PageOwners:
     def __init__(self, num_pages: int) -> None:
         self._states = np.zeros(num_pages + 1, dtype=np.int64)
         self._noted: list[_Noted] = []
+        self._segments: list[_Segment] = []
 
     def note(self, forward_id: int, changes: Sequence[PageChange], *, keyframe: bool) -> None:
         """Take over changes, oldest first; `keyframe` asks for every page's owner after them."""
-        pages = b"".join([change.pages for change in changes])
-        self._noted.append(_Noted(forward_id, changes, pages, keyframe))
+        if changes:
+            pages = b"".join([change.pages for change in changes])
+            self._noted.append(_Noted(forward_id, changes, pages))
+        if keyframe:
+            self._settle()
+            ids = np.full(len(self._states) - 1, forward_id, dtype=np.uint32)
+            every_page = np.arange(1, len(self._states))
+            self._segments.append(_Segment(ids, every_page, self._states[1:].copy(), keyframe=True))
 
     def take(self) -> Extents | None:
         """Extents of what changed since the last call, and keyframes, in order of forward and page.
@@ -75,41 +80,52 @@ class PageOwners:
         A page is told under a forward if its state after the forward's changes is not that before them. None
         when there is nothing to tell.
         """
+        self._settle()
+        segments, self._segments = self._segments, []
+        extents = [_extents(segment) for segment in segments if len(segment.pages)]
+        if len(extents) <= 1:
+            return extents[0] if extents else None
+        return Extents(*(np.concatenate(columns) for columns in zip(*extents, strict=True)))
+
+    def _settle(self) -> None:
+        """Bring the states up to date with what was noted, and keep what that changed."""
         noted, self._noted = self._noted, []
-        pages, states = _flatten(noted)
-        segments = []
-        end = 0
-        for each in noted:
-            start, end = end, end + len(each.pages) // PAGE_BYTES
-            if start < end:
-                segments.append(self._change(each.forward_id, pages[start:end], states[start:end]))
-            if each.keyframe:
-                every_page = np.arange(1, len(self._states))
-                segments.append(_Segment(each.forward_id, True, every_page, self._states[1:].copy()))
-        return _extents(segments) if any(len(segment.pages) for segment in segments) else None
-
-    def _change(self, forward_id: int, pages: NDArray[np.int64], states: NDArray[np.int64]) -> _Segment:
-        before = self._states[pages]
+        if not noted:
+            return
+        forwards, pages, states = _flatten(noted)
+        order = np.argsort(pages, kind="stable")
+        forwards, pages, states = forwards[order], pages[order], states[order]
+        last = np.empty(
+            len(pages), dtype=np.bool_
+        )  # of a page told twice under a forward the last state counts
+        last[-1] = True
+        last[:-1] = (np.diff(pages) != 0) | (np.diff(forwards) != 0)
+        forwards, pages, states = forwards[last], pages[last], states[last]
+        before = np.empty_like(states)
+        before[1:] = states[:-1]
+        first = np.diff(pages, prepend=0) != 0
+        before[first] = self._states[pages[first]]
         self._states[pages] = states  # of a page named twice the last assignment stays
-        now = self._states[pages]
-        differs = now != before
-        if differs.all():
-            return _Segment(forward_id, False, pages, now)
-        return _Segment(forward_id, False, pages[differs], now[differs])
+        differs = states != before
+        forwards, pages, states = forwards[differs], pages[differs], states[differs]
+        order = np.argsort(forwards, kind="stable")
+        ids = np.array([each.forward_id for each in noted], dtype=np.uint32)
+        self._segments.append(_Segment(ids[forwards[order]], pages[order], states[order], keyframe=False))
 
 
-def _flatten(noted: Sequence[_Noted]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(pages,) page numbers and new states, in the order of the changes."""
+def _flatten(
+    noted: Sequence[_Noted],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(pages,) place of the forward in `noted`, page number and new state, in the order of the changes."""
     changes = list(chain.from_iterable(each.changes for each in noted))
-    if not changes:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     pages, owners, rids, nodes, locked = zip(*changes, strict=True)
     states = np.frombuffer(bytes(owners), dtype=np.uint8).astype(np.int64)
     states |= np.frombuffer(bytes(locked), dtype=np.uint8).astype(np.int64) << LOCK_BIT
     states |= _ids(rids) << RID_BIT
     states |= _ids(nodes) << NODE_BIT
+    forwards = np.repeat(np.arange(len(noted)), [len(each.pages) // PAGE_BYTES for each in noted])
     numbers = np.frombuffer(b"".join([each.pages for each in noted]), dtype=np.int32).astype(np.int64)
-    return numbers, np.repeat(states, list(map(len, pages)))
+    return forwards, numbers, np.repeat(states, list(map(len, pages)))
 
 
 def _ids(values: Sequence[int | None]) -> NDArray[np.int64]:
@@ -122,24 +138,19 @@ def _ids(values: Sequence[int | None]) -> NDArray[np.int64]:
     return np.array([0 if value is None else value + 1 for value in values], dtype=np.int64)
 
 
-def _extents(segments: Sequence[_Segment]) -> Extents:
-    """Compress each segment's pages into runs of one state."""
-    sizes = [len(segment.pages) for segment in segments]
-    of_segment = np.repeat(np.arange(len(segments)), sizes)
-    keys = (of_segment << SEGMENT_BIT) | np.concatenate([segment.pages for segment in segments])
-    keys, first = np.unique(keys, return_index=True)
-    states = np.concatenate([segment.states for segment in segments])[first]
-    breaks = (np.diff(keys) != 1) | (np.diff(states) != 0)
+def _extents(segment: _Segment) -> Extents:
+    """Compress pages into runs of one forward and one state."""
+    ids, pages, states, keyframe = segment
+    breaks = (np.diff(pages) != 1) | (np.diff(states) != 0) | (np.diff(ids) != 0)
     starts = np.concatenate(([0], np.flatnonzero(breaks) + 1))
-    run_keys, run_states = keys[starts], states[starts]
-    run_segments = run_keys >> SEGMENT_BIT
+    of_run = states[starts]
     return Extents(
-        forward_id=np.array([segment.forward_id for segment in segments], dtype=np.uint32)[run_segments],
-        first_page=run_keys.astype(np.uint32),  # the key's low bits
-        num_pages=np.diff(starts, append=len(keys)).astype(np.int32),
-        owner=(run_states & OWNER_MASK).astype(np.uint8),
-        rid=(run_states >> RID_BIT & ID_MASK).astype(np.int32) - 1,
-        node=(run_states >> NODE_BIT & ID_MASK).astype(np.int32) - 1,
-        locked=(run_states >> LOCK_BIT & 1).astype(np.bool_),
-        keyframe=np.array([segment.keyframe for segment in segments])[run_segments],
+        forward_id=ids[starts],
+        first_page=pages[starts].astype(np.uint32),
+        num_pages=np.diff(starts, append=len(pages)).astype(np.int32),
+        owner=(of_run & OWNER_MASK).astype(np.uint8),
+        rid=(of_run >> RID_BIT & ID_MASK).astype(np.int32) - 1,
+        node=(of_run >> NODE_BIT & ID_MASK).astype(np.int32) - 1,
+        locked=(of_run >> LOCK_BIT & 1).astype(np.bool_),
+        keyframe=np.full(len(starts), keyframe),
     )

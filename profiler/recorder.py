@@ -4,19 +4,18 @@ It keeps references and a few numbers as things happen, and turns them into colu
 knows no analysis and no storage format: columns go to a `TraceWriter`.
 """
 
-import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from engine.clock import Clock
 from engine.observer import Event, ForwardRecord, PoolState
 from engine.request import Request
 from engine.shapes import ModelShape
-from profiler.column_states import TOLD_BY_SOME, column_states
+from profiler.live_meta import LiveMeta
 from profiler.page_owners import Extents, PageOwners
 from profiler.prefix_hashes import prefix_hashes
 from profiler.record_columns import (
@@ -24,6 +23,8 @@ from profiler.record_columns import (
     Costing,
     RequestVersion,
     RowBlock,
+    Sums,
+    concatenated,
     event_columns,
     forward_columns,
     request_columns,
@@ -35,7 +36,6 @@ __all__ = ["Recorder", "Writer"]
 FLUSH_NS = 250_000_000
 FLUSH_ROWS = 4096
 KEYFRAME_FORWARDS = 1024
-ANCHOR_NS = 60_000_000_000
 
 
 class Writer(Protocol):
@@ -57,8 +57,8 @@ class Writer(Protocol):
 class Recorder:
     """An `EngineObserver` that fills a trace; `close` it when the run has ended.
 
-    What was told is written after a forward when 250 ms of the run's time have passed or 4,096 rows wait. A
-    TraceError of the writer (a full disk, say) goes through to whoever steps the engine.
+    What was told is written after a forward when 250 ms of the run's time have passed, rows also when 4,096
+    of them wait. A TraceError of the writer (a full disk, say) goes through to whoever steps the engine.
 
     `shape` None leaves FLOPs and bytes unknown; `element_bytes` is the size of a weight and of a KV element.
     `clock` is the engine's. `simulated` says that times come from a cost model. Without `record_pages` the
@@ -78,22 +78,27 @@ class Recorder:
     ) -> None:
         self._writer = writer
         self._costing = Costing(shape, element_bytes) if shape else None
-        self._clock = clock
         self._rank = rank
-        self._simulated = simulated
         self._record_pages = record_pages
         self._owners: PageOwners | None = None  # known with the first forward, which tells the pool's size
         self._forwards_seen = 0
-        self._records: list[ForwardRecord] = []
+        self._records: list[ForwardRecord] = []  # not yet in `forwards`
+        self._rowed = 0  # of these, how many are in `rows`
         self._rows_waiting = 0
+        self._sums: list[Sums] = []  # of those in `rows`
         self._events: list[Event] = []
         self._versions: list[RequestVersion] = []
-        self._hashes: dict[int, Any] = {}  # of requests that have not ended, by rid
-        self._told: set[tuple[str, str]] = set()
-        self._flushed_ns = self._anchored_ns = clock.now_ns()
-        self._anchors = [self._now()]
+        self._hashes: dict[int, NDArray[np.uint64]] = {}  # of requests that have not ended, by rid
+        self._flushed_ns = clock.now_ns()
         self._closed = False
-        writer.update_meta({"clock_anchors": self._anchors, "columns": self._states()})
+        self._meta = LiveMeta(
+            writer.update_meta,
+            clock,
+            rank=rank,
+            costs=shape is not None,
+            pages=record_pages,
+            simulated=simulated,
+        )
 
     def on_request(self, request: Request) -> None:
         """Note a request as it is now."""
@@ -108,59 +113,22 @@ class Recorder:
         """Note decisions."""
         self._events += events
         if events:
-            self._flush_if_due(events[-1].t_ns)
+            self._write_if_due(events[-1].t_ns)
 
     def on_forward(self, record: ForwardRecord) -> None:
-        """Note a forward; flushes when it is time."""
+        """Note a forward, and write what waits if it is time."""
         self._records.append(record)
         self._rows_waiting += record.batch.num_rows
         if self._record_pages:
             self._note_pages(record)
-        self._flush_if_due(record.result_end_ns)
+        self._write_if_due(record.result_end_ns)
 
     def close(self, pool: PoolState | None = None) -> None:
         """Write what waits and seal the trace; `pool`, as the run left it, goes to meta. Once is enough."""
-        if self._closed:
-            return
-        self._closed = True
-        self._flush()
-        self._anchors.append(self._now())
-        self._writer.close(
-            {
-                "clock_anchors": self._anchors,
-                "columns": self._states(),
-                "pool_at_end": asdict(pool) if pool else None,
-            }
-        )
-
-    def _flush_if_due(self, t_ns: int) -> None:
-        if self._rows_waiting >= FLUSH_ROWS or t_ns - self._flushed_ns >= FLUSH_NS:
-            self._flush()
-            self._flushed_ns = t_ns
-            if t_ns - self._anchored_ns >= ANCHOR_NS:
-                self._anchored_ns = t_ns
-                self._anchors.append(self._now())
-                self._writer.update_meta({"clock_anchors": self._anchors})
-
-    def _flush(self) -> None:
-        """Rows go before their forwards, they before the requests they change: no claim is ever unmet."""
-        records, self._records, self._rows_waiting = self._records, [], 0
-        events, self._events = self._events, []
-        versions, self._versions = self._versions, []
-        if records:
-            block = RowBlock(records)
-            rows = block.columns()
-            self._writer.append("rows", rows, len(rows["forward_id"]))
-            extents = self._owners.take() if self._owners else None
-            if extents is not None:
-                self._writer.append("pages", _page_columns(extents), len(extents.first_page))
-            forwards = forward_columns(records, block.sums(), self._costing)
-            self._writer.append("forwards", forwards, len(records))
-            self._note_told(rows=rows, forwards=forwards)
-        if events:
-            self._writer.append("events", event_columns(events), len(events))
-        if versions:
-            self._writer.append("requests", request_columns(versions), len(versions))
+        if not self._closed:
+            self._closed = True
+            self._write()
+            self._writer.close(self._meta.at_end(pool))
 
     def _note_pages(self, record: ForwardRecord) -> None:
         if self._owners is None:
@@ -170,31 +138,52 @@ class Recorder:
             self._owners.note(record.batch.forward_id, record.page_changes, keyframe=keyframe)
         self._forwards_seen += 1
 
-    def _note_told(self, **tables: Columns) -> None:
-        """Say in meta, once, that a column which may be unknown is told in this run."""
-        new = {
-            (table, name)
-            for table, names in TOLD_BY_SOME.items()
-            for name in names
-            if (table, name) not in self._told and _any_known(tables[table][name])
-        }
-        if new:
-            self._told |= new
-            self._writer.update_meta({"columns": self._states()})
+    def _write_if_due(self, t_ns: int) -> None:
+        if t_ns - self._flushed_ns >= FLUSH_NS or len(self._records) >= FLUSH_ROWS:
+            self._write()
+            self._flushed_ns = t_ns
+            self._meta.tick(t_ns)
+        elif self._rows_waiting >= FLUSH_ROWS:
+            self._write_rows()
 
-    def _states(self) -> dict[str, dict[str, str]]:
-        return column_states(
-            self._told, costs=self._costing is not None, pages=self._record_pages, simulated=self._simulated
-        )
+    def _write(self) -> None:
+        """Rows go before their forwards, they before the requests they change: no claim is ever unmet."""
+        self._write_rows()
+        self._write_pages()
+        self._write_forwards()
+        events, self._events = self._events, []
+        if events:
+            self._append("events", event_columns(events), len(events))
+        versions, self._versions = self._versions, []
+        if versions:
+            self._append("requests", request_columns(versions), len(versions))
 
-    def _now(self) -> dict[str, int]:
-        """One moment on the run's clock, the host's monotonic clock and the wall clock."""
-        return {
-            "rank": self._rank,
-            "run_ns": self._clock.now_ns(),
-            "monotonic_ns": time.monotonic_ns(),
-            "wall_ns": time.time_ns(),
-        }
+    def _write_rows(self) -> None:
+        records = self._records[self._rowed :]
+        if records:
+            block = RowBlock(records)
+            columns = block.columns()
+            self._append("rows", columns, self._rows_waiting)
+            self._meta.note_told("rows", columns)
+            self._sums.append(block.sums())
+            self._rowed, self._rows_waiting = len(self._records), 0
+
+    def _write_pages(self) -> None:
+        extents = self._owners.take() if self._owners else None
+        if extents is not None:
+            self._append("pages", _page_columns(extents), len(extents.first_page))
+
+    def _write_forwards(self) -> None:
+        records, self._records, self._rowed = self._records, [], 0
+        sums, self._sums = self._sums, []
+        if records:
+            columns = forward_columns(records, concatenated(sums), self._costing)
+            self._append("forwards", columns, len(records))
+            self._meta.note_told("forwards", columns)
+
+    def _append(self, table: str, columns: Columns, num_rows: int) -> None:
+        ranks = np.full(num_rows, self._rank, dtype=np.uint32)
+        self._writer.append(table, {**columns, "rank": ranks}, num_rows)
 
 
 def _page_columns(extents: Extents) -> Columns:
@@ -203,7 +192,3 @@ def _page_columns(extents: Extents) -> Columns:
         "rid": pa.array(extents.rid.astype(np.uint32), mask=extents.rid < 0),
         "node": pa.array(extents.node.astype(np.uint32), mask=extents.node < 0),
     }
-
-
-def _any_known(values: Any) -> bool:
-    return values is not None
