@@ -129,11 +129,9 @@ def _burst(forwards: int) -> str:
 
 
 def _others(forwards: int) -> str:
-    return (
-        "1 prefill forward of others lies"
-        if forwards == 1
-        else f"{count(forwards)} prefill forwards of others lie"
-    )
+    if forwards > 1:
+        return f"{count(forwards)} prefill forwards of others lie"
+    return f"{'one' if forwards else 'no'} prefill forward of others lies"
 
 
 def _memory(whole: Summary, chunked: Summary) -> str:
@@ -141,6 +139,6 @@ def _memory(whole: Summary, chunked: Summary) -> str:
     if before is None or after is None:
         return ", its memory not measured"
     if after >= before:
-        return f", while the memory peak stays at {mebibytes(after)} ({mebibytes(before)} whole)"
+        return f", while the memory peak does not fall ({mebibytes(after)}, {mebibytes(before)} whole)"
     sizes = f"{mebibytes(after)} instead of {mebibytes(before)}"
     return f", and the memory peak {times(before / after)} smaller, {sizes}"
