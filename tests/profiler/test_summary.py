@@ -1,6 +1,7 @@
 """The summary's keys and numbers, known and unknown."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,3 +111,10 @@ def test_saturation_is_told_with_its_raw_statistics() -> None:
 def test_the_summary_is_json(trace: MemoryTrace) -> None:
     found = summarize(trace)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_every_key_is_defined_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    found = summarize(small_run())
+    keys = [*found, *found["itl_s"], *found["worst_stall"], *found["saturation"]]
+    assert [key for key in keys if f"`{key}`" not in text] == []
