@@ -52,19 +52,18 @@ class TraceWriter:
         repeats; absent columns are null. TraceError if it does not fit the table or cannot be written.
         """
         self._check_open()
-        schema = TABLES.get(table)
-        if schema is None:
+        if table not in TABLES:
             raise TraceError(f"no table {table!r}: give one of {', '.join(TABLES)}")
         if num_rows == 0:
             return
         if "rank" not in columns:
             columns = {**columns, "rank": self._rank}
-        batch = build_batch(table, schema, columns, num_rows)
+        batch = build_batch(table, columns, num_rows)
         try:
             stream = self._streams.get(table)
             if stream is None:
                 file = self.path / stream_label(self._rank, table)
-                stream = self._streams[table] = StreamAppender(file, schema)
+                stream = self._streams[table] = StreamAppender(file, TABLES[table])
             stream.append(batch)
         except OSError as error:
             raise TraceError(f"{self.path}: cannot write {table}: {error.strerror}") from error

@@ -75,6 +75,18 @@ def test_a_sealed_file_with_a_byte_more_is_refused(tmp_path: Path) -> None:
         open_trace(path)
 
 
+def test_a_damaged_footer_is_refused_though_no_batch_needs_it(tmp_path: Path) -> None:
+    path = sealed_trace(tmp_path / "t.chunkscope", random_batches(1))
+    file = path / "rank-0/rows.arrow"
+    whole = file.read_bytes()
+    for back in (1, 10, 100):
+        file.write_bytes(whole[:-back] + bytes([whole[-back] ^ 1]) + whole[len(whole) - back + 1 :])
+        with pytest.raises(
+            TraceError, match=r"rank-0/rows\.arrow: corrupt trace: checksum mismatch before or after"
+        ):
+            open_trace(path)
+
+
 def test_a_stream_cut_by_any_length_keeps_its_whole_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,7 +226,16 @@ def test_ranges_are_those_of_a_scan(tmp_path: Path, make: Any, monkeypatch: pyte
         monkeypatch.setattr("traces.reader.seal_if_abandoned", lambda *_: False)
     trace = open_trace(make(tmp_path / "t.chunkscope", _timed_batches()))
     forwards = trace.table("forwards").to_pylist()
-    for start, end in [(0, 1), (0, 10**6), (995, 1005), (500, 500), (50, 1500), (-5, 0), (2990, 4000)]:
+    for start, end in [
+        (0, 1),
+        (0, 10**6),
+        (995, 1005),
+        (500, 500),
+        (441, 442),
+        (50, 1500),
+        (-5, 0),
+        (2990, 4000),
+    ]:
         ids = {f["forward_id"] for f in forwards if f["plan_start_ns"] < end and f["result_end_ns"] > start}
         for table in ("forwards", "rows", "pages"):
             expected = [row for row in trace.table(table).to_pylist() if row["forward_id"] in ids]
@@ -239,7 +248,7 @@ def test_ranges_are_those_of_a_scan(tmp_path: Path, make: Any, monkeypatch: pyte
             if r["arrival_ns"] < end and (r["finish_ns"] is None or r["finish_ns"] > start)
         ]
         assert trace.read_range("requests", start, end).column("rid").to_pylist() == alive
-    for first, last in [(0, 0), (10, 20), (200, 100), (0, 10**6)]:
+    for first, last in [(0, 0), (31, 31), (32, 32), (63, 64), (10, 20), (200, 100), (0, 10**6)]:
         expected = [row for row in trace.table("rows").to_pylist() if first <= row["forward_id"] <= last]
         assert trace.read_forwards("rows", first, last).to_pylist() == expected
 

@@ -167,6 +167,29 @@ def test_the_index_of_another_trace_is_refused(tmp_path: Path) -> None:
         open_trace(path)
 
 
+def test_a_sealed_file_of_another_trace_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with TraceWriter(tmp_path / f"{name}.chunkscope", {}) as writer:
+            writer.append("pages", {"forward_id": [ord(name)]}, 1)
+    a, b = (tmp_path / f"{name}.chunkscope/rank-0/pages.arrow" for name in ("a", "b"))
+    assert a.stat().st_size == b.stat().st_size
+    shutil.copy(b, a)
+    with pytest.raises(
+        TraceError, match=r"pages\.arrow: corrupt trace: batch 0: not the batch that the index"
+    ):
+        open_trace(tmp_path / "a.chunkscope").table("pages")
+
+
+def test_two_readers_may_want_to_seal(tmp_path: Path) -> None:
+    path = abandoned_trace(tmp_path / "t.chunkscope", random_batches(1))
+    meta = read_meta(path)
+    assert seal_if_abandoned(path, meta)
+    sealed = (path / "meta.json").read_bytes()
+    assert seal_if_abandoned(path, meta)
+    assert (path / "meta.json").read_bytes() == sealed
+    assert_tables(open_trace(path), random_batches(1))
+
+
 _KILLED_SEALING = """
 import os, pathlib, signal, sys
 import tests.support.trace_samples as samples
