@@ -27,6 +27,7 @@ class PolicyRow:
     output_tokens_per_s: float | None
     largest_forward_tokens: int | None
     memory_peak_bytes: int | None
+    activation_peak_bytes: int | None  # of that, the most that one forward added
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +69,5 @@ def policy_row(policy: str, summary: Mapping[str, Any]) -> PolicyRow:
         output_tokens_per_s=summary["output_tokens_per_s"],
         largest_forward_tokens=summary["largest_forward_tokens"],
         memory_peak_bytes=summary["memory_peak_bytes"],
+        activation_peak_bytes=summary["activation_peak_bytes"],
     )

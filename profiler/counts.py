@@ -22,6 +22,7 @@ class RunCounts:
     forwards_by_mode: dict[str, int]  # names of ForwardMode
     largest_forward_tokens: int | None
     memory_peak_bytes: int | None
+    activation_peak_bytes: int | None
     kv_pages_total: int | None
     kv_pages_peak: int | None
     inflight_middle_chunks_max: int | None
@@ -44,6 +45,9 @@ def count_run(trace: TraceLike) -> RunCounts:
         ),
         largest_forward_tokens=_largest(forwards, pl.col("extend_tokens") + pl.col("decode_tokens")),
         memory_peak_bytes=_largest(forwards, pl.col("memory_peak_bytes")),
+        activation_peak_bytes=_largest(
+            forwards, pl.col("memory_peak_bytes") - pl.col("memory_allocated_bytes")
+        ),
         kv_pages_total=_largest(forwards, pl.col("pages_total")),
         kv_pages_peak=_largest(forwards, used),
         inflight_middle_chunks_max=_largest(frame(trace, "rows"), pl.col("inflight_after_plan")),

@@ -135,10 +135,10 @@ def _others(forwards: int) -> str:
 
 
 def _memory(whole: Summary, chunked: Summary) -> str:
-    before, after = whole["memory_peak_bytes"], chunked["memory_peak_bytes"]
+    before, after = whole["activation_peak_bytes"], chunked["activation_peak_bytes"]
     if before is None or after is None:
         return ", its memory not measured"
     if after >= before:
-        return f", while the memory peak does not fall ({mebibytes(after)}, {mebibytes(before)} whole)"
+        return f", while its activation memory does not fall ({mebibytes(after)}, {mebibytes(before)} whole)"
     sizes = f"{mebibytes(after)} instead of {mebibytes(before)}"
-    return f", and the memory peak {times(before / after)} smaller, {sizes}"
+    return f", and its activation memory {times(before / after)} smaller, {sizes}"

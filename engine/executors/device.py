@@ -56,14 +56,14 @@ class DeviceExecutor:
         logits = self._model.forward(input_ids, rotations, plan, logit_tokens)
         tokens = sample(logits, draws)
         end_ns = self._device_now_ns()
-        allocated, peak = self._meter.read()
+        held, peak = self._meter.read()
         next_token_ids = np.full(batch.num_rows, NO_TOKEN)
         next_token_ids[logit_rows] = tokens
         return ForwardResult(
             next_token_ids.tolist(),
             start_ns,
             end_ns,
-            memory_allocated_bytes=allocated,
+            memory_allocated_bytes=held,
             memory_peak_bytes=peak,
         )
 

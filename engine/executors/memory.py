@@ -1,11 +1,14 @@
 """How much memory a forward takes, per kind of device."""
 
+import os
 from pathlib import Path
 from typing import Protocol
 
 import torch
 
 __all__ = ["MemoryMeter", "memory_meter"]
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class MemoryMeter(Protocol):
@@ -16,7 +19,7 @@ class MemoryMeter(Protocol):
         ...
 
     def read(self) -> tuple[int | None, int | None]:
-        """Bytes held now, and the most since `start`; None is unknown."""
+        """Bytes held at `start`, and the most since; the difference is the forward's own. None is unknown."""
         ...
 
 
@@ -30,26 +33,31 @@ class _CudaMeter:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
+        self._held = 0
 
     def start(self) -> None:
         torch.cuda.reset_peak_memory_stats(self._device)
+        self._held = torch.cuda.memory_allocated(self._device)
 
     def read(self) -> tuple[int | None, int | None]:
-        return torch.cuda.memory_allocated(self._device), torch.cuda.max_memory_allocated(self._device)
+        return self._held, torch.cuda.max_memory_allocated(self._device)
 
 
 class _ResidentMeter:
     """The process's resident memory, whose peak Linux keeps; weights and everything else included."""
 
     CLEAR_REFS = Path("/proc/self/clear_refs")
+    STATM = Path("/proc/self/statm")
     STATUS = Path("/proc/self/status")
     RESET_PEAK = b"5"  # proc(5): the peak becomes the present value; no page table is walked
 
     def __init__(self) -> None:
         self._can_reset = True
+        self._held: int | None = None
         self.start()
 
     def start(self) -> None:
+        self._held = self._resident()
         if self._can_reset:
             try:
                 self.CLEAR_REFS.write_bytes(self.RESET_PEAK)
@@ -57,13 +65,17 @@ class _ResidentMeter:
                 self._can_reset = False
 
     def read(self) -> tuple[int | None, int | None]:
+        return self._held, self._peak() if self._can_reset else None
+
+    def _resident(self) -> int | None:
         try:
-            status = self.STATUS.read_bytes()
+            return int(self.STATM.read_bytes().split()[1]) * PAGE_BYTES
         except OSError:
-            return None, None
-        return _kilobytes(status, b"VmRSS:"), _kilobytes(status, b"VmHWM:") if self._can_reset else None
+            return None
 
-
-def _kilobytes(status: bytes, field: bytes) -> int | None:
-    _, found, rest = status.partition(field)
-    return int(rest.split(maxsplit=1)[0]) * 1024 if found else None
+    def _peak(self) -> int | None:
+        try:
+            _, found, rest = self.STATUS.read_bytes().partition(b"VmHWM:")
+        except OSError:
+            return None
+        return int(rest.split(maxsplit=1)[0]) * 1024 if found else None

@@ -19,8 +19,8 @@ class ForwardResult:
     start_ns: int  # device interval
     end_ns: int
     clock_error_ns: int | None = None
-    memory_allocated_bytes: int | None = None
-    memory_peak_bytes: int | None = None
+    memory_allocated_bytes: int | None = None  # held when the forward began: weights, KV pool, the rest
+    memory_peak_bytes: int | None = None  # the most held during it
 
 
 class Executor(Protocol):

@@ -68,6 +68,7 @@ def test_an_unknown_peak_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     result = forwards.run([(forwards.add(_prompt(3)), 3)])
     assert result.memory_peak_bytes is None
     monkeypatch.setattr(memory._ResidentMeter, "STATUS", tmp_path / "absent")
+    monkeypatch.setattr(memory._ResidentMeter, "STATM", tmp_path / "absent")
     assert memory.memory_meter(torch.device("cpu")).read() == (None, None)
 
 

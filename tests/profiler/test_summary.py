@@ -69,6 +69,7 @@ def test_a_small_run() -> None:
     assert found["retractions"] == 1
     assert found["largest_forward_tokens"] == 50
     assert found["memory_peak_bytes"] is None
+    assert found["activation_peak_bytes"] is None
     assert found["torn_bytes"] == 17
     assert found["saturation"]["status"] == "too_few_points"
 
