@@ -4,7 +4,7 @@ A prompt given as a length becomes random token ids: the same seed and place in 
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,9 +42,13 @@ class Workload:
 
 
 def load_workload(
-    path: Path, *, vocab_size: int, tokenizer: Tokenizer | None = None, seed: int = 0
+    path: Path,
+    *,
+    vocab_size: int,
+    tokenizer: Callable[[], Tokenizer | None] = lambda: None,
+    seed: int = 0,
 ) -> Workload:
-    """Read a workload file; blank lines are skipped.
+    """Read a workload file; blank lines are skipped. `tokenizer` is called when a prompt is text.
 
     Raises WorkloadError, naming file and line, for the first wrong line, and for a file without requests.
     """
@@ -122,7 +126,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _request(
-    line: WorkloadLine, rid: int, vocab_size: int, tokenizer: Tokenizer | None, seed: int
+    line: WorkloadLine, rid: int, vocab_size: int, tokenizer: Callable[[], Tokenizer | None], seed: int
 ) -> Request:
     return Request(
         rid=rid,
@@ -140,12 +144,12 @@ def _request(
 
 
 def _prompt(
-    line: WorkloadLine, rid: int, vocab_size: int, tokenizer: Tokenizer | None, seed: int
+    line: WorkloadLine, rid: int, vocab_size: int, tokenizer: Callable[[], Tokenizer | None], seed: int
 ) -> "array[int]":
     if line.prompt_token_ids is not None:
         return array("i", line.prompt_token_ids)
     if line.prompt is not None:
-        return _encode(line.prompt, vocab_size, tokenizer)
+        return _encode(line.prompt, vocab_size, tokenizer())
     assert line.prompt_tokens is not None
     prompt = array("i")
     if line.prefix_group is not None:

@@ -1,28 +1,26 @@
-"""A run's progress bar on the terminal, drawn seldom so that it does not disturb what is measured."""
+"""Progress bars of runs, drawn seldom so that they do not disturb what is measured."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from engine.observer import ForwardRecord
 from engine.request import Request
-from ui.words import count, rate
+from ui.words import plural, rate
 
-__all__ = ["RunProgress"]
+__all__ = ["RunProgress", "SweepProgress"]
 
 DRAW_EVERY_NS = 500_000_000
 
 
-class RunProgress:
-    """Counts forwards by `step` and shows tokens/s; silent unless the console is a terminal."""
+class _StepProgress(ABC):
+    """A bar that `step` moves; silent unless the console is a terminal."""
 
-    def __init__(self, console: Console, label: str, requests: Sequence[Request]) -> None:
-        self._requests = requests
-        self._finished = 0
-        self._output = 0
-        self._computed = 0
+    def __init__(self, console: Console, label: str, total: int) -> None:
         self._start_ns = time.monotonic_ns()
         self._drawn_ns = 0
         self._bar = Progress(
@@ -36,10 +34,9 @@ class RunProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        total = sum(r.prompt_len + r.sampling.max_new_tokens for r in requests)
         self._task = self._bar.add_task(label, total=total, words="")
 
-    def __enter__(self) -> "RunProgress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -48,19 +45,53 @@ class RunProgress:
 
     def step(self, record: ForwardRecord) -> None:
         """Take note of a forward."""
-        batch = record.batch
-        self._computed += len(batch.input_ids) + int(batch.cached_tokens.sum())
-        self._output += int((record.token_index >= 0).sum())
-        self._finished += sum(request.finished for request in batch.requests)
+        self._count(record)
         now_ns = time.monotonic_ns()
         if now_ns - self._drawn_ns >= DRAW_EVERY_NS:
             self._drawn_ns = now_ns
-            self._draw(now_ns)
+            done, words = self._shown((now_ns - self._start_ns) / 1e9)
+            self._bar.update(self._task, completed=done, words=words, refresh=True)
 
-    def _draw(self, now_ns: int) -> None:
-        elapsed_s = (now_ns - self._start_ns) / 1e9
-        words = (
-            f"{count(self._finished)} of {count(len(self._requests))} requests, "
-            f"{rate(self._computed / elapsed_s)}, {rate(self._output / elapsed_s)} out"
-        )
-        self._bar.update(self._task, completed=self._computed, words=words, refresh=True)
+    @abstractmethod
+    def _count(self, record: ForwardRecord) -> None:
+        """Add a forward up."""
+
+    @abstractmethod
+    def _shown(self, elapsed_s: float) -> tuple[int, str]:
+        """How much of the total is done, and words to it."""
+
+
+class RunProgress(_StepProgress):
+    """How many tokens of the workload are computed, and how fast."""
+
+    def __init__(self, console: Console, label: str, requests: Sequence[Request]) -> None:
+        super().__init__(console, label, sum(r.prompt_len + r.max_new_tokens for r in requests))
+        self._requests = len(requests)
+        self._finished = 0
+        self._output_tokens = 0
+        self._done_tokens = 0
+
+    def _count(self, record: ForwardRecord) -> None:
+        batch = record.batch
+        self._done_tokens += len(batch.input_ids) + int(batch.cached_tokens.sum())
+        self._output_tokens += int((record.token_index >= 0).sum())
+        self._finished += sum(request.finished for request in batch.requests)
+
+    def _shown(self, elapsed_s: float) -> tuple[int, str]:
+        left = plural(self._requests - self._finished, "request")
+        rates = f"{rate(self._done_tokens / elapsed_s)}, {rate(self._output_tokens / elapsed_s)} out"
+        return self._done_tokens, f"{rates}, {left} left"
+
+
+class SweepProgress(_StepProgress):
+    """How many forwards of a sweep are measured."""
+
+    def __init__(self, console: Console, label: str, forwards: int) -> None:
+        super().__init__(console, label, forwards)
+        self._done = 0
+
+    def _count(self, record: ForwardRecord) -> None:
+        self._done += 1
+
+    def _shown(self, elapsed_s: float) -> tuple[int, str]:
+        return self._done, plural(self._done, "forward")

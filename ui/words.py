@@ -2,26 +2,18 @@
 
 import math
 
-__all__ = [
-    "UNKNOWN",
-    "binary_bytes",
-    "count",
-    "factor",
-    "percent",
-    "plural",
-    "rate",
-    "seconds",
-]
+from profiler import wording
+
+__all__ = ["UNKNOWN", "binary_bytes", "count", "memory", "name", "plural", "rate", "seconds"]
 
 UNKNOWN = "–"
 
-TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def count(value: int | None) -> str:
     """A whole number with thousands separated: 12,000."""
-    return UNKNOWN if value is None else f"{value:,}"
+    return UNKNOWN if value is None else wording.count(value)
 
 
 def plural(number: int, noun: str) -> str:
@@ -30,43 +22,35 @@ def plural(number: int, noun: str) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in the unit that leaves one to three digits before the point, three significant: 12.3 ms."""
-    if value is None:
-        return UNKNOWN
-    for size, unit in TIME_UNITS:
-        if abs(value) >= size * 0.9995:
-            return f"{_three_digits(value / size)} {unit}"
-    return "0 s" if value == 0 else f"{_three_digits(value / 1e-9)} ns"
+    """A duration: 24.6 ms, 1.53 s."""
+    return UNKNOWN if value is None else wording.duration(value)
+
+
+def memory(value: int | None) -> str:
+    """Bytes that a run took, in a unit that keeps policies comparable: 1,234 MiB."""
+    return UNKNOWN if value is None else wording.mebibytes(value)
 
 
 def rate(value: float | None, of: str = "tokens") -> str:
-    """So many of something a second, three significant digits: 1,230 tokens/s."""
-    return UNKNOWN if value is None else f"{_three_digits(value)} {of}/s"
-
-
-def factor(value: float | None) -> str:
-    """A ratio: 3.21×."""
-    return UNKNOWN if value is None else f"{_three_digits(value)}×"
-
-
-def percent(share: float | None) -> str:
-    """A share of 1 as a percentage: 95 %."""
-    return UNKNOWN if share is None else f"{_three_digits(share * 100)} %"
+    """So many of something a second: 1,230 tokens/s, 61.2 tokens/s."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f} {of}/s" if value >= 1000 else f"{value:,.1f} {of}/s"
 
 
 def binary_bytes(value: int | None) -> str:
-    """A size in powers of 1,024, three significant digits: 1.25 GiB."""
+    """A size of what a machine has, in the largest unit that leaves a digit before the point: 1.25 GiB."""
     if value is None:
         return UNKNOWN
-    power = min(int(math.log2(abs(value))) // 10, len(BYTE_UNITS) - 1) if value else 0
+    power = min(int(math.log2(value)) // 10, len(BYTE_UNITS) - 1) if value > 0 else 0
     if power == 0:
         return f"{value:,} B"
-    return f"{_three_digits(value / 1024**power)} {BYTE_UNITS[power]}"
+    number = value / 1024**power
+    return f"{number:,.{2 if number < 10 else 1 if number < 100 else 0}f} {BYTE_UNITS[power]}"
 
 
-def _three_digits(value: float) -> str:
-    """Three significant digits, no exponent, whole numbers of more digits kept whole."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.3g}"))) + 1e-9))
-    return f"{value:,.{decimals}f}"
+def name(text: str | None) -> str:
+    """A user's name for something, on one line whatever characters it holds."""
+    if text is None:
+        return UNKNOWN
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -74,7 +74,7 @@ def test_where_counts_blank_lines(file: Path) -> None:
 
 def test_text_prompts_go_through_the_tokenizer(file: Path) -> None:
     write(file, {"rid": "a", "prompt": "ab"})
-    assert list(load(file, tokenizer=Letters()).requests[0].prompt_token_ids) == [97, 98]
+    assert list(load(file, tokenizer=Letters).requests[0].prompt_token_ids) == [97, 98]
 
 
 def test_lengths_give_the_same_ids_again_and_others_for_another_seed_or_request(file: Path) -> None:
@@ -160,7 +160,7 @@ BAD_LINES = {
 def test_a_wrong_line_is_named_with_its_field(file: Path, line: Any, text: str) -> None:
     write(file, {"rid": "fine", "prompt_tokens": 5}, line)
     with pytest.raises(WorkloadError) as caught:
-        load(file, tokenizer=Letters())
+        load(file, tokenizer=Letters)
     assert str(caught.value).startswith(f"{file}:2: ")
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -218,10 +218,10 @@ def test_text_needs_a_tokenizer_that_fits_the_model(file: Path) -> None:
         load(file)
     write(file, {"rid": "a", "prompt": " "})
     with pytest.raises(WorkloadError, match="no token"):
-        load(file, tokenizer=Letters())
+        load(file, tokenizer=Letters)
     write(file, {"rid": "a", "prompt": "\u2603"})
     with pytest.raises(WorkloadError, match="knows only 1000"):
-        load(file, tokenizer=Letters())
+        load(file, tokenizer=Letters)
 
 
 @given(st.binary(max_size=80) | st.text(max_size=80).map(str.encode))

@@ -46,32 +46,27 @@ def command(
     """
     from engine.config import EngineConfig
     from ui.paths import check_new_trace
-    from ui.tables import narrator, say
 
     config = EngineConfig(**policy)
     check_new_trace(output)
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
     workload = _load_workload(model, load_format, workload_path, seed)
 
-    from engine.models.loader import load_model
+    from ui.loading import load
     from ui.progress import RunProgress
     from ui.recording import Session
+    from ui.tables import narrator, say
 
     console = narrator()
-    with console.status(f"loading {model}"):
-        loaded = load_model(model, load_format=load_format, device=device, dtype=dtype)
-        session = Session(loaded, config)
+    loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
+    session = Session(loaded, config)
     for request in session.check(workload.requests, workload.where):
         say(
             console,
             f"{workload.where(request)}: max_new_tokens lowered to {request.max_new_tokens}, which fits",
         )
-    about = {"kind": "open", "path": str(workload_path), "requests": len(workload.requests)}
+    about = {"path": str(workload_path), "requests": len(workload.requests)}
     with RunProgress(console, output.name, workload.requests) as progress:
-        session.record(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
+        session.record_run(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
     say(console, f"The trace is in {output}. Next: chunkscope stats {output}")
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ui.errors import UserError
+
 __all__ = ["Arrival", "Sizes", "Speed", "choose_sizes"]
 
 DECODERS = 6
@@ -48,14 +50,21 @@ class Sizes:
         return sum(a.prompt_tokens + a.output_tokens for a in self.arrivals)
 
 
-def choose_sizes(speed: Speed, budget_s: float = POLICY_BUDGET_S) -> Sizes:
+def choose_sizes(speed: Speed, context_tokens: int, budget_s: float = POLICY_BUDGET_S) -> Sizes:
     """Sizes with which one policy takes about `budget_s`, within bounds that keep the picture readable.
 
     Six requests decode when a long prompt comes, and still decode when a second one does; short prompts come
-    while a long one is computed, between the two, and after them.
+    while a long one is computed, between the two, and after them. Raises UserError for too short a context.
     """
+    least, most = LONG_TOKENS
+    most = min(most, context_tokens - SHORT_OUTPUT_TOKENS)
+    if most < least:
+        raise UserError(
+            f"the demo needs a model with a context of {least + SHORT_OUTPUT_TOKENS} tokens or more, "
+            f"this one has {context_tokens}: give another --model"
+        )
     affordable = PREFILL_SHARE * budget_s / speed.prefill_s_per_token / (1 + SECOND_TO_FIRST)
-    first = round(_clamp(affordable, *LONG_TOKENS))
+    first = round(_clamp(affordable, least, most))
     second = round(first * SECOND_TO_FIRST)
     outputs = round(_clamp((1 - PREFILL_SHARE) * budget_s / speed.decode_s, *OUTPUT_TOKENS))
     settled_s = DECODERS * DECODER_PROMPT_TOKENS * speed.prefill_s_per_token + outputs * speed.decode_s / 4

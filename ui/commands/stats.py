@@ -1,0 +1,74 @@
+"""`chunkscope stats`: what a trace says, in numbers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ui.options import json_option
+from ui.words import count, memory, name, plural, rate, seconds
+
+__all__ = ["command"]
+
+
+@click.command("stats")
+@click.argument("trace", type=click.Path(path_type=Path))
+@json_option()
+def command(trace: Path, as_json: bool) -> None:
+    """What a trace says, in numbers.
+
+    docs/metrics.md defines each of them. A trace that is still being written is read as far as it goes.
+    """
+    from profiler.summary import summarize
+    from traces.reader import open_trace
+    from ui.tables import narrator, print_facts, print_json, reporter, say
+
+    opened = open_trace(trace)
+    summary = summarize(opened)
+    if opened.live:
+        say(narrator(), f"{trace} is still being written: these are its first {summary['forwards']} forwards")
+    elif opened.torn_bytes:
+        say(narrator(), f"{trace}: {plural(opened.torn_bytes, 'torn byte')} at its end could not be read")
+    if as_json:
+        print_json(summary)
+    else:
+        print_facts(reporter(), _facts(trace, summary))
+
+
+def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    from profiler.sentences import saturation_point
+
+    return [
+        ("trace", f"{trace}, {summary['provenance'] or 'of unknown provenance'}"),
+        ("requests", _by_name(summary["requests"], summary["requests_by_finish"])),
+        ("forwards", _by_name(summary["forwards"], summary["forwards_by_mode"])),
+        ("largest forward", f"{count(summary['largest_forward_tokens'])} tokens"),
+        ("output", f"{count(summary['output_tokens'])} tokens, {rate(summary['output_tokens_per_s'])}"),
+        ("longest gap", _gap(summary["worst_stall"])),
+        ("between tokens", _spread(summary["itl_s"])),
+        ("to first token", _spread(summary["ttft_s"])),
+        ("KV pages", f"{count(summary['kv_pages_peak'])} of {count(summary['kv_pages_total'])} at most"),
+        ("middle chunks", f"{count(summary['inflight_middle_chunks_max'])} of a request in flight at most"),
+        ("retractions", count(summary["retractions"])),
+        ("memory peak", memory(summary["memory_peak_bytes"])),
+        ("saturation", saturation_point(summary["saturation"])),
+    ]
+
+
+def _by_name(total: int, parts: Mapping[str, int]) -> str:
+    each = ", ".join(f"{count(number)} {part}" for part, number in parts.items())
+    return f"{count(total)} ({each})" if each else count(total)
+
+
+def _spread(spread: Mapping[str, float | None]) -> str:
+    return f"max {seconds(spread['max'])}, p99 {seconds(spread['p99'])}, p50 {seconds(spread['p50'])}"
+
+
+def _gap(worst: Mapping[str, Any]) -> str:
+    if worst["gap_s"] is None:
+        return "none: no request gave two tokens"
+    text = f"{seconds(worst['gap_s'])} before token {worst['token_index']} of {name(worst['rid'])}"
+    if worst["culprit_rids"]:
+        text += f"; forward {worst['culprit_forward_id']} of {name(worst['culprit_rids'][0])} took most of it"
+    return f"{text} ({plural(len(worst['forward_ids']), 'forward')} of others in it)"

@@ -1,0 +1,36 @@
+"""A recorded sweep of forward sizes, and what it found in words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from engine.errors import ConfigError
+from profiler.sentences import saturation_point
+from profiler.summary import summarize
+from profiler.sweep import sweep_config
+from traces.reader import open_trace
+from ui.progress import SweepProgress
+from ui.recording import Session
+
+if TYPE_CHECKING:
+    from engine.models.loader import LoadedModel
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    console: Console, loaded: "LoadedModel", sizes: Sequence[int], output: Path, *, repeats: int, seed: int
+) -> str:
+    """Record `repeats` forwards of each size; returns the saturation point in words.
+
+    Raises ConfigError for a size beyond the model's context.
+    """
+    context = loaded.shape.max_position_embeddings
+    if sizes[-1] > context:
+        raise ConfigError(f"--tokens: {sizes[-1]} is beyond the model's context of {context}: give less")
+    session = Session(loaded, sweep_config(sizes[-1]))
+    with SweepProgress(console, output.name, len(sizes) * repeats) as progress:
+        session.record_sweep(sizes, output, repeats=repeats, seed=seed, on_step=progress.step)
+    return saturation_point(summarize(open_trace(output))["saturation"])
