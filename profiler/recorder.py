@@ -15,21 +15,18 @@ from engine.clock import Clock
 from engine.observer import Event, ForwardRecord, PoolState
 from engine.request import Request
 from engine.shapes import ModelShape
+from profiler.costing import Costing
 from profiler.live_meta import LiveMeta
 from profiler.page_owners import Extents, PageOwners
 from profiler.prefix_hashes import prefix_hashes
 from profiler.record_columns import (
-    Columns,
-    Costing,
     RequestVersion,
-    RowBlock,
-    Sums,
-    concatenated,
     event_columns,
     forward_columns,
     request_columns,
     request_version,
 )
+from profiler.row_block import Columns, RowBlock, Sums, concatenated
 
 __all__ = ["Recorder", "Writer"]
 
@@ -76,6 +73,7 @@ class Recorder:
         simulated: bool = False,
         record_pages: bool = True,
     ) -> None:
+        pa.array(np.zeros(1), mask=np.ones(1, dtype=np.bool_))  # at first use Arrow loads modules for 10 ms
         self._writer = writer
         self._costing = Costing(shape, element_bytes) if shape else None
         self._rank = rank
