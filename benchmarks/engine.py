@@ -37,15 +37,22 @@ def main() -> None:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=32)
-    parser.add_argument("--longest", type=int, default=256, help="longest prompt and output, in tokens")
-    parser.add_argument("--running", type=int, default=8, help="most requests running at once")
-    parser.add_argument("--chunk", type=int, default=512, help="tokens per prefill forward")
+    parser.add_argument("--rounds", type=positive, default=5)
+    parser.add_argument("--requests", type=positive, default=32)
+    parser.add_argument("--longest", type=positive, default=256, help="longest prompt and output, in tokens")
+    parser.add_argument("--running", type=positive, default=8, help="most requests running at once")
+    parser.add_argument("--chunk", type=positive, default=512, help="tokens per prefill forward")
     parser.add_argument("--mixed", action="store_true", help="mix decode rows into our prefill forwards")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=positive, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
