@@ -17,7 +17,7 @@ class KVTensors:
     def __init__(
         self, shape: ModelShape, num_pages: int, page_size: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """Room for `num_pages` pages besides the padding page; untouched pages of a CPU cost no memory."""
+        """Room for `num_pages` pages besides the padding page, all of it taken now, not during forwards."""
         self.page_size = page_size
         self.num_kv_heads = shape.num_kv_heads
         self.head_dim = shape.head_dim

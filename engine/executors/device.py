@@ -4,15 +4,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engine.arithmetic import kv_bytes_per_token
 from engine.attention.protocol import AttentionBackend
 from engine.attention.torch_paged import TorchPagedAttention
 from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
+from engine.errors import ConfigError
 from engine.executors.memory import memory_meter
 from engine.executors.protocol import NO_TOKEN, ForwardResult
 from engine.kv_tensors import KVTensors
 from engine.models.loader import LoadedModel
+from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
 from engine.sampling import Draw, sample
 
@@ -30,7 +33,10 @@ class DeviceExecutor:
         *,
         attention: AttentionBackend | None = None,
     ) -> None:
-        """`config` must be resolved. `attention` defaults to plain torch over a pool made here."""
+        """`config` must be resolved. `attention` defaults to plain torch over a pool made here.
+
+        Raises ConfigError when the pool is larger than what is free on the device.
+        """
         if config.max_total_tokens is None or config.context_length is None:
             raise TypeError("the config has open options: call EngineConfig.resolve first")
         self._model = loaded.model
@@ -77,6 +83,13 @@ class DeviceExecutor:
 
 
 def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> TorchPagedAttention:
+    needed = max_total_tokens * kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
+    free = free_bytes(loaded.device)
+    if needed > free:
+        raise ConfigError(
+            f"--max-total-tokens {max_total_tokens}: the KV pool takes {needed / 1e9:.1f} GB and "
+            f"{free / 1e9:.1f} GB are free on {loaded.device}: give fewer tokens"
+        )
     kv = KVTensors(loaded.shape, max_total_tokens // page_size, page_size, loaded.dtype, loaded.device)
     return TorchPagedAttention(loaded.shape, kv)
 

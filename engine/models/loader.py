@@ -1,6 +1,5 @@
 """From a path to a model on a device, and how large a KV pool fits beside it."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from engine.arithmetic import kv_bytes_per_token
 from engine.errors import ConfigError, ModelError
 from engine.models.checkpoint import Checkpoint, open_checkpoint
 from engine.models.llama import LlamaModel
+from engine.models.memory import free_bytes
 from engine.models.rotary import inverse_frequencies
 from engine.shapes import ModelShape
 
@@ -18,9 +18,9 @@ __all__ = ["DEVICES", "DTYPES", "LoadedModel", "default_max_total_tokens", "load
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("auto", "float32", "bfloat16")
 
-CUDA_POOL_FRACTION = 0.8  # of the memory that the weights leave; the rest is for activations
-CPU_POOL_FRACTION = 0.25  # a CPU's memory is shared with whatever else the machine does
-POOL_CONTEXTS = 16  # a pool of more full-length requests than this is rarely of use
+# A KV pool's share of the memory that the weights leave, and the full-length requests it should hold at most.
+CUDA_POOL = (0.8, 64)  # the rest is for activations
+CPU_POOL = (0.25, 4)  # the rest of the machine wants memory too, and filling a pool with zeros takes time
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ def load_model(
 def default_max_total_tokens(loaded: LoadedModel, page_size: int) -> int:
     """KV pool size in tokens, whole pages, when the user gives none.
 
-    What fits in a fixed share of the free memory, but at most 16 requests of the model's full length. Raises
-    ModelError when not even one page fits.
+    What fits in a fixed share of the free memory, but no more than a few requests of the model's full length
+    fill. Raises ModelError when not even one page fits.
     """
-    free = _free_bytes(loaded.device)
-    share = CUDA_POOL_FRACTION if loaded.device.type == "cuda" else CPU_POOL_FRACTION
+    free = free_bytes(loaded.device)
+    share, requests = CUDA_POOL if loaded.device.type == "cuda" else CPU_POOL
     fitting = int(free * share) // kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
-    tokens = min(fitting, POOL_CONTEXTS * loaded.shape.max_position_embeddings) // page_size * page_size
+    tokens = min(fitting, requests * loaded.shape.max_position_embeddings) // page_size * page_size
     if tokens < page_size:
         raise ModelError(
             f"{loaded.shape.name}: {free / 1e6:.0f} MB are free on {loaded.device} and hold no page of "
@@ -106,14 +106,3 @@ def _resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     return torch.float32 if dtype == "float32" else torch.bfloat16
-
-
-def _free_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return free
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):  # not Linux
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

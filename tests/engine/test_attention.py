@@ -21,6 +21,8 @@ from engine.kv_tensors import KVTensors
 from engine.request import Request
 from engine.shapes import ModelShape
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CPU = torch.device("cpu")
 KERNELS = [cpu_flash_attention, blockwise_attention]
 TOLERANCE = {

@@ -10,11 +10,14 @@ import torch
 
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
+from engine.errors import ConfigError
 from engine.executors import memory
 from engine.executors.device import DeviceExecutor
 from engine.executors.protocol import NO_TOKEN
 from engine.request import Request
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def _prompt(length: int, seed: int = 0) -> list[int]:
@@ -113,6 +116,13 @@ def test_draws_depend_on_seed_and_output_index_alone(course: Callable[[Forwards,
 def test_an_open_config_is_refused() -> None:
     with pytest.raises(TypeError, match="resolve"):
         DeviceExecutor(load_tiny(), EngineConfig(), MonotonicClock())
+
+
+def test_a_pool_larger_than_the_free_memory_is_refused_in_one_line() -> None:
+    config = EngineConfig().resolve(max_total_tokens=10**12, context_length=64)
+    with pytest.raises(ConfigError, match="--max-total-tokens 1000000000000: the KV pool takes") as error:
+        DeviceExecutor(load_tiny(), config, MonotonicClock())
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("page_size", [1, 16])

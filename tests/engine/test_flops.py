@@ -23,6 +23,8 @@ from engine.shapes import ModelShape
 from tests.support.smollm2 import oracle_from
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, TinyCheckpoint, load_tiny
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SHAPES = [
     TINY_SHAPE,
     replace(TINY_SHAPE, num_kv_heads=1, tie_word_embeddings=True),

@@ -16,6 +16,8 @@ from engine.shapes import ModelShape
 from tests.support.smollm2 import oracle_from
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, TinyCheckpoint, load_tiny
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 SHAPES = {
     "grouped": TINY_SHAPE,

@@ -66,13 +66,13 @@ def test_an_unknown_rope_scaling_is_refused(tmp_path: Path) -> None:
 def test_the_default_pool_is_whole_pages_and_bounded(page_size: int) -> None:
     tokens = default_max_total_tokens(load_tiny(), page_size)
     assert tokens % page_size == 0
-    assert page_size <= tokens <= loader.POOL_CONTEXTS * TINY_SHAPE.max_position_embeddings
+    assert page_size <= tokens <= loader.CPU_POOL[1] * TINY_SHAPE.max_position_embeddings
 
 
 def test_the_default_pool_shrinks_with_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "_free_bytes", lambda _: 4_000_000)
+    monkeypatch.setattr(loader, "free_bytes", lambda _: 4_000_000)
     token_bytes = 2 * TINY_SHAPE.kv_size * TINY_SHAPE.num_layers * 4
     assert default_max_total_tokens(load_tiny(), 16) == 1_000_000 // token_bytes // 16 * 16
-    monkeypatch.setattr(loader, "_free_bytes", lambda _: 4000)
+    monkeypatch.setattr(loader, "free_bytes", lambda _: 4000)
     with pytest.raises(ModelError, match="hold no page"):
         default_max_total_tokens(load_tiny(), 16)
