@@ -23,15 +23,16 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def model_options(required: bool = True) -> Callable[[F], F]:
-    """--model, --load-format, --device, --dtype."""
+def model_options(default: str | None = None) -> Callable[[F], F]:
+    """--model, --load-format, --device, --dtype; `default` says what stands for a model not given."""
+    text = "A Hugging Face folder, a GGUF file, or a config alone, which implies --load-format dummy."
     return _all(
         click.option(
             "--model",
             type=PATH,
-            required=required,
+            required=default is None,
             metavar="DIR|FILE.gguf|CONFIG.json",
-            help="A Hugging Face folder, a GGUF file, or a config alone, which implies --load-format dummy.",
+            help=f"{text}  [default: {default}]" if default else text,
         ),
         click.option(
             "--load-format",

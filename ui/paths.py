@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ui.errors import UserError
 
-__all__ = ["SUFFIX", "check_new_trace"]
+__all__ = ["SUFFIX", "check_new_trace", "make_empty_folder"]
 
 SUFFIX = ".chunkscope"
 
@@ -23,3 +23,15 @@ def check_new_trace(path: Path) -> None:
             raise UserError(f"{path}: there is no folder {path.parent}: make it first") from None
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: cannot be written: {reason}: give another -o") from None
+
+
+def make_empty_folder(folder: Path) -> None:
+    """Make `folder` with those above it. Raises UserError if it holds anything or cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty: give another -o")
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{folder}: cannot be made: {reason}: give another -o") from None
+    check_new_trace(folder / f"probe{SUFFIX}")

@@ -21,9 +21,10 @@ __all__ = ["command"]
 @click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE...")
 @json_option()
 def command(traces: tuple[Path, ...], as_json: bool) -> int:
-    """Hold traces against the scheduler's rules; exit 1 if one is violated.
+    """Hold traces against the scheduler's rules.
 
-    Names the first violation of each rule, and the rules that the trace lacks the columns for.
+    Names the first violation of each rule, and the rules that a trace lacks the columns for. Exit 1 if a rule
+    is violated.
     """
     from profiler.invariants import check_trace
     from traces.reader import open_trace

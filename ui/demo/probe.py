@@ -1,6 +1,5 @@
 """About a second of forwards that tells how fast this machine is."""
 
-import statistics
 from typing import TYPE_CHECKING
 
 from engine.config import CHUNKING_OFF, EngineConfig
@@ -14,12 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["measure_speed"]
 
 PREFILL_TOKENS = 256
-DECODE_STEPS = 4
+PREFILL_REPEATS = 2
+DECODE_STEPS = 8
 POOL_TOKENS = 2048
 
 
 def measure_speed(loaded: "LoadedModel") -> Speed:
-    """Median time of a decode forward of the demo's decoders, and of a prefill token in a forward of 256."""
+    """The best time of a decode forward of the demo's decoders, and of a prefill token in a forward of 256.
+
+    The best, not the median: what else the machine does at the moment is not to shorten the demo's picture.
+    """
     from engine.clock import MonotonicClock
     from engine.engine import Engine
     from engine.executors.device import DeviceExecutor
@@ -45,5 +48,6 @@ def measure_speed(loaded: "LoadedModel") -> Speed:
         return times
 
     forwards_s(1, 16, 2)  # the first forward of a process is slow
-    decode_s = statistics.median(forwards_s(DECODERS, DECODER_PROMPT_TOKENS, 1 + DECODE_STEPS)[1:])
-    return Speed(decode_s, min(forwards_s(1, PREFILL_TOKENS, 1)) / PREFILL_TOKENS)
+    decode_s = min(forwards_s(DECODERS, DECODER_PROMPT_TOKENS, 1 + DECODE_STEPS)[1:])
+    prefill_s = min(forwards_s(1, PREFILL_TOKENS, 1)[0] for _ in range(PREFILL_REPEATS))
+    return Speed(decode_s, prefill_s / PREFILL_TOKENS)

@@ -7,10 +7,9 @@ from ui.errors import UserError
 __all__ = ["Arrival", "Sizes", "Speed", "choose_sizes"]
 
 DECODERS = 6
-DECODER_PROMPT_TOKENS = 40
+DECODER_PROMPT_TOKENS = 20
 SHORT_PROMPT_TOKENS = 60
 SHORT_OUTPUT_TOKENS = 8
-POLICY_BUDGET_S = 20.0
 PREFILL_SHARE = 0.6  # of the budget, for the two long prompts
 LONG_TOKENS = (320, 2500)  # least and most of the first long prompt
 SECOND_TO_FIRST = 0.4
@@ -50,7 +49,7 @@ class Sizes:
         return sum(a.prompt_tokens + a.output_tokens for a in self.arrivals)
 
 
-def choose_sizes(speed: Speed, context_tokens: int, budget_s: float = POLICY_BUDGET_S) -> Sizes:
+def choose_sizes(speed: Speed, context_tokens: int, budget_s: float) -> Sizes:
     """Sizes with which one policy takes about `budget_s`, within bounds that keep the picture readable.
 
     Six requests decode when a long prompt comes, and still decode when a second one does; short prompts come
@@ -67,7 +66,7 @@ def choose_sizes(speed: Speed, context_tokens: int, budget_s: float = POLICY_BUD
     first = round(_clamp(affordable, least, most))
     second = round(first * SECOND_TO_FIRST)
     outputs = round(_clamp((1 - PREFILL_SHARE) * budget_s / speed.decode_s, *OUTPUT_TOKENS))
-    settled_s = DECODERS * DECODER_PROMPT_TOKENS * speed.prefill_s_per_token + outputs * speed.decode_s / 4
+    settled_s = DECODERS * DECODER_PROMPT_TOKENS * speed.prefill_s_per_token + outputs * speed.decode_s / 8
     first_s = first * speed.prefill_s_per_token
     second_at_s = settled_s + first_s + outputs * speed.decode_s / 4
     second_end_s = second_at_s + second * speed.prefill_s_per_token

