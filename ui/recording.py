@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.arithmetic import kv_bytes_per_token
 from engine.config import EngineConfig
-from engine.errors import ConfigError, WorkloadError
+from engine.errors import WorkloadError
 from engine.observer import EngineObserver, ForwardRecord
 from engine.request import Request, SamplingParams
 from ui.errors import Interrupted
 from ui.interrupt import PatientClock, StopRequest
 from ui.provenance import run_meta
-from ui.words import binary_bytes
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -30,7 +28,7 @@ class Session:
     """One model under one engine config, ready to record."""
 
     def __init__(self, loaded: "LoadedModel", config: EngineConfig) -> None:
-        """Resolve the config and make the KV pool. Raises ConfigError when that has no room."""
+        """Resolve the config and make the KV pool. Raises ConfigError when that does not fit."""
         from engine.executors.device import DeviceExecutor
         from engine.models.loader import default_max_total_tokens
 
@@ -41,11 +39,7 @@ class Session:
         self._loaded = loaded
         self._stop = StopRequest()
         self._clock = PatientClock(self._stop)
-        try:
-            self._executor = DeviceExecutor(loaded, self.config, self._clock)
-        except RuntimeError as error:  # what torch raises when memory is short, on the CPU as on a GPU
-            size = binary_bytes(pool * kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize))
-            raise ConfigError(f"--max-total-tokens {pool}: no memory for {size} of KV: give fewer") from error
+        self._executor = DeviceExecutor(loaded, self.config, self._clock)
 
     def check(self, requests: Sequence[Request], where: Callable[[Request], str]) -> list[Request]:
         """Raise WorkloadError, with `where`, for a request that can never be served.

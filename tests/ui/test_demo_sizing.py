@@ -59,9 +59,11 @@ def test_the_order_of_events_holds_at_any_speed(speed: Speed) -> None:
     assert arrivals["long-1"].prompt_tokens >= 7 * sizes.chunk_tokens or sizes.chunk_tokens == 32
     assert sizes.chunk_tokens & (sizes.chunk_tokens - 1) == 0
     # At the probed speed the decoders still decode when the second long prompt comes.
+    decoding_s = arrivals["decode-1"].output_tokens * speed.decode_s
     busy_s = arrivals["long-1"].prompt_tokens * speed.prefill_s_per_token
-    busy_s += arrivals["decode-1"].output_tokens * speed.decode_s
-    assert arrivals["long-2"].arrival_s < busy_s + DECODERS * 40 * speed.prefill_s_per_token
+    assert arrivals["long-2"].arrival_s < busy_s + decoding_s
+    # Even at several times that speed they still decode when the first one comes.
+    assert arrivals["long-1"].arrival_s < decoding_s / 8
 
 
 @given(st.lists(st.integers(1, 3000), min_size=2, max_size=12))

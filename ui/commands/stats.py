@@ -51,7 +51,7 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("KV pages", f"{count(summary['kv_pages_peak'])} of {count(summary['kv_pages_total'])} at most"),
         ("middle chunks", f"{count(summary['inflight_middle_chunks_max'])} of a request in flight at most"),
         ("retractions", count(summary["retractions"])),
-        ("memory peak", memory(summary["memory_peak_bytes"])),
+        ("memory peak", _memory(summary)),
         ("saturation", saturation_point(summary["saturation"])),
     ]
 
@@ -59,6 +59,11 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _by_name(total: int, parts: Mapping[str, int]) -> str:
     each = ", ".join(f"{count(number)} {part}" for part, number in parts.items())
     return f"{count(total)} ({each})" if each else count(total)
+
+
+def _memory(summary: Mapping[str, Any]) -> str:
+    added = memory(summary["activation_peak_bytes"])
+    return f"{memory(summary['memory_peak_bytes'])}, of which one forward added at most {added}"
 
 
 def _spread(spread: Mapping[str, float | None]) -> str:

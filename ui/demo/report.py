@@ -29,6 +29,7 @@ def comparison_table(comparison: Comparison) -> Table:
         ("output", [rate(row.output_tokens_per_s) for row in rows]),
         ("largest forward", [f"{count(row.largest_forward_tokens)} tokens" for row in rows]),
         ("memory peak", [memory(row.memory_peak_bytes) for row in rows]),
+        ("  of one forward", [memory(row.activation_peak_bytes) for row in rows]),
     ]
     return columns("Three policies, the same requests", [row.policy for row in rows], lines)
 

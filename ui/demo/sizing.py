@@ -66,7 +66,7 @@ def choose_sizes(speed: Speed, context_tokens: int, budget_s: float) -> Sizes:
     first = round(_clamp(affordable, least, most))
     second = round(first * SECOND_TO_FIRST)
     outputs = round(_clamp((1 - PREFILL_SHARE) * budget_s / speed.decode_s, *OUTPUT_TOKENS))
-    settled_s = DECODERS * DECODER_PROMPT_TOKENS * speed.prefill_s_per_token + outputs * speed.decode_s / 8
+    settled_s = outputs * speed.decode_s / 10
     first_s = first * speed.prefill_s_per_token
     second_at_s = settled_s + first_s + outputs * speed.decode_s / 4
     second_end_s = second_at_s + second * speed.prefill_s_per_token
