@@ -210,7 +210,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
-        "--pace-ms", type=float, default=5.0, help="time between forwards (default 5, as of a GPU)"
+        "--pace-ms", type=float, default=5.0, help="time between forwards (default 5, a GPU's)"
     )
     parser.add_argument("--no-model", action="store_true", help="leave SmolLM2 out")
     args = parser.parse_args()

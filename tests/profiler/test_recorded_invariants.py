@@ -1,5 +1,7 @@
 """Recorded runs keep every rule, whatever the options and the workload."""
 
+import shutil
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,6 +12,7 @@ from engine.request import SamplingParams
 from profiler.invariants import Status, check_trace
 from tests.support.recorded import record_run, rows_of
 from tests.support.workloads import Arrival, scenarios
+from traces.reader import open_trace
 
 
 @settings(max_examples=20, deadline=None)
@@ -35,3 +38,27 @@ def test_the_pairs_of_a_long_prompt_do_not_depend_on_its_cuts(tmp_path: Path) ->
         forwards = rows_of(trace, "forwards")
         assert sum(row["pairs_prefix"] + row["pairs_causal"] for row in forwards) == 72_006_000
         assert check_trace(trace).ok
+
+
+def test_a_run_cut_short_anywhere_keeps_every_rule_and_shows_what_was_in_flight(tmp_path: Path) -> None:
+    config = EngineConfig(chunked_prefill_size=8, enable_mixed_chunk=True, schedule_conservativeness=0.01)
+    config = config.resolve(max_total_tokens=150, context_length=1000)
+    sampling = SamplingParams(max_new_tokens=30, ignore_eos=True)
+    todo = [Arrival(4 * i, tuple(range(i, i + 20)), sampling) for i in range(8)]
+    path, rounds = tmp_path / "t.chunkscope", count()
+
+    def copy() -> None:
+        if (round_ := next(rounds)) % 9 == 0:
+            shutil.copytree(path, tmp_path / f"cut-{round_}.chunkscope")
+
+    whole, _ = record_run(path, config, todo, tick_ns=2_000_000, after_round=copy)
+    in_flight = 0
+    for cut in tmp_path.glob("cut-*.chunkscope"):
+        trace = open_trace(cut)
+        report = check_trace(trace)
+        assert report.having(Status.VIOLATED) == ()
+        assert not report.clean_end
+        assert rows_of(trace, "forwards") == rows_of(whole, "forwards")[: trace.table("forwards").num_rows]
+        in_flight += trace.table("requests").column("finish_ns").null_count
+    assert in_flight
+    assert check_trace(whole).ok

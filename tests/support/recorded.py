@@ -1,6 +1,6 @@
 """Runs on the hash executor, recorded: into a trace, and as the objects that the recorder was handed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,14 @@ MAX_ROUNDS = 5_000
 
 
 class TickClock:
-    """Each look at it is a microsecond later."""
+    """Each look at it is a tick later."""
 
-    def __init__(self) -> None:
+    def __init__(self, tick_ns: int = 1_000) -> None:
         self.t_ns = 0
+        self._tick_ns = tick_ns
 
     def now_ns(self) -> int:
-        self.t_ns += 1_000
+        self.t_ns += self._tick_ns
         return self.t_ns
 
     def wait_until(self, t_ns: int) -> None:
@@ -86,15 +87,22 @@ class Kept:
         self.records.append(record)
 
 
-def record_run(path: Path, config: EngineConfig, todo: Sequence[Arrival]) -> tuple[Trace, Kept]:
+def record_run(
+    path: Path,
+    config: EngineConfig,
+    todo: Sequence[Arrival],
+    *,
+    tick_ns: int = 1_000,
+    after_round: Callable[[], None] = lambda: None,
+) -> tuple[Trace, Kept]:
     """The sealed trace of a run to the end of all that arrives, and what was told of it."""
-    clock = TickClock()
+    clock = TickClock(tick_ns)
     recorder = Recorder(TraceWriter(path, {"provenance": "measured"}), TINY, clock=clock, element_bytes=2)
     kept = Kept(recorder)
     assert config.max_total_tokens is not None
     executor = HashExecutor(config.max_total_tokens // config.page_size, config.page_size)
     engine = Engine(config, TimedExecutor(executor, clock), clock=clock, observer=kept)
-    _drive(engine, todo)
+    _drive(engine, todo, after_round)
     recorder.close(engine.cache.pool_state())
     return open_trace(path), kept
 
@@ -105,7 +113,7 @@ def rows_of(trace: Trace, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _drive(engine: Engine, todo: Sequence[Arrival]) -> None:
+def _drive(engine: Engine, todo: Sequence[Arrival], after_round: Callable[[], None]) -> None:
     last = max((arrival.round for arrival in todo), default=0)
     for round_ in range(MAX_ROUNDS):
         for rid, arrival in enumerate(todo):
@@ -116,6 +124,7 @@ def _drive(engine: Engine, todo: Sequence[Arrival]) -> None:
             if round_ - arrival.round == arrival.abort_after:
                 engine.abort(rid)
         engine.step()
+        after_round()
         if round_ > last and not engine.has_work:
             return
     raise AssertionError("requests are stuck")
