@@ -15,6 +15,8 @@ from ui.words import count, memory, name, rate, seconds
 
 __all__ = ["comparison_table", "explain"]
 
+STEADY = 1.5  # times that the median gaps of two steady runs may differ
+
 
 def comparison_table(comparison: Comparison) -> Table:
     """One column a policy; the longest gap stands first, since percentiles can hide it."""
@@ -39,8 +41,19 @@ def explain(console: Console, policies: Sequence[Mapping[str, Any]], sweep: Mapp
     whole, chunked, mixed = policies
     comparison = compare(whole, chunked, mixed)
     console.print(comparison_table(comparison))
-    for sentence in (*comparison.sentences, saturation_point(sweep["saturation"])):
+    unsteady = _unsteady(whole["itl_s"]["p50"], chunked["itl_s"]["p50"])
+    for sentence in (*comparison.sentences, saturation_point(sweep["saturation"]), *unsteady):
         console.print(Text(f"• {sentence}"))
+
+
+def _unsteady(whole_s: float | None, chunked_s: float | None) -> tuple[str, ...]:
+    """Says so when decode forwards, which these two policies run alike, took different times in them."""
+    if whole_s is None or chunked_s is None or 1 / STEADY <= whole_s / chunked_s <= STEADY:
+        return ()
+    return (
+        f"This machine's speed changed meanwhile: the usual gap was {seconds(whole_s)} in the first run and "
+        f"{seconds(chunked_s)} in the second, though both decode alike. Run the demo again when it is quiet.",
+    )
 
 
 def _spread(title: str, spreads: Sequence[Spread]) -> list[tuple[str, list[str]]]:

@@ -13,7 +13,8 @@ SHORT_OUTPUT_TOKENS = 8
 PREFILL_SHARE = 0.6  # of the budget, for the two long prompts
 LONG_TOKENS = (320, 2500)  # least and most of the first long prompt
 SECOND_TO_FIRST = 0.4
-OUTPUT_TOKENS = (24, 160)  # least and most that a decoder gives
+OUTPUT_TOKENS = (32, 200)  # least and most that a decoder gives
+SETTLED_S = 0.5  # a first long prompt that comes later may find nobody decoding if probing met a slow moment
 CHUNKS_PER_LONG = 10
 CHUNK_TOKENS = (32, 512)
 
@@ -66,7 +67,7 @@ def choose_sizes(speed: Speed, context_tokens: int, budget_s: float) -> Sizes:
     first = round(_clamp(affordable, least, most))
     second = round(first * SECOND_TO_FIRST)
     outputs = round(_clamp((1 - PREFILL_SHARE) * budget_s / speed.decode_s, *OUTPUT_TOKENS))
-    settled_s = outputs * speed.decode_s / 10
+    settled_s = min(outputs * speed.decode_s / 10, SETTLED_S)
     first_s = first * speed.prefill_s_per_token
     second_at_s = settled_s + first_s + outputs * speed.decode_s / 4
     second_end_s = second_at_s + second * speed.prefill_s_per_token
