@@ -74,14 +74,16 @@ def mixing(chunked: Summary, mixed: Summary) -> str:
 
 
 def price(chunked: Summary, mixed: Summary) -> str | None:
-    """The option that mixes and what it costs or gains elsewhere; None when that is not known."""
+    """The option that mends the wall and its price; None when mixing did not cut it or that is not known."""
     ttft = chunked["ttft_s"]["max"], mixed["ttft_s"]["max"]
     rates = chunked["output_tokens_per_s"], mixed["output_tokens_per_s"]
-    if None in ttft or None in rates:
+    before, after = _gap(chunked), _gap(mixed)
+    if None in ttft or None in rates or before is None or after is None or before <= after * _SAME:
         return None
     return (
-        f"The option is --enable-mixed-chunk; with it the longest TTFT goes from {duration(ttft[0])} to "
-        f"{duration(ttft[1])} and the output from {rates[0]:,.1f} to {rates[1]:,.1f} tokens/s."
+        f"The option that mends it is --enable-mixed-chunk; with it the longest TTFT goes from "
+        f"{duration(ttft[0])} to {duration(ttft[1])} and the output from {rates[0]:,.1f} to "
+        f"{rates[1]:,.1f} tokens/s."
     )
 
 

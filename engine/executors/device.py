@@ -56,7 +56,7 @@ class DeviceExecutor:
         positions = self._to_device(_positions(batch, ends))
         logit_tokens = self._to_device(ends[logit_rows] - 1)
         plan = self._attention.plan(batch)
-        self._meter.start()
+        self._meter.start(large=batch.num_extend_seqs > 0)
         start_ns = self._device_now_ns()
         rotations = self._rotations.index_select(0, positions)
         logits = self._model.forward(input_ids, rotations, plan, logit_tokens)

@@ -1,5 +1,6 @@
 """How much memory a forward takes, per kind of device."""
 
+import ctypes
 import os
 from pathlib import Path
 from typing import Protocol
@@ -14,8 +15,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class MemoryMeter(Protocol):
     """Measures one forward at a time."""
 
-    def start(self) -> None:
-        """Begin a new peak."""
+    def start(self, *, large: bool = False) -> None:
+        """Begin a new peak; `large` says that the forward takes much memory, so that exactness pays."""
         ...
 
     def read(self) -> tuple[int | None, int | None]:
@@ -35,7 +36,7 @@ class _CudaMeter:
         self._device = device
         self._held = 0
 
-    def start(self) -> None:
+    def start(self, *, large: bool = False) -> None:
         torch.cuda.reset_peak_memory_stats(self._device)
         self._held = torch.cuda.memory_allocated(self._device)
 
@@ -44,7 +45,11 @@ class _CudaMeter:
 
 
 class _ResidentMeter:
-    """The process's resident memory, whose peak Linux keeps; weights and everything else included."""
+    """The process's resident memory, whose peak Linux keeps; weights and everything else included.
+
+    The C library keeps freed buffers for later forwards, which would hide what these take. So it is asked to
+    give them back before a forward that computes prompts; a decode forward's buffers are too small to matter.
+    """
 
     CLEAR_REFS = Path("/proc/self/clear_refs")
     STATM = Path("/proc/self/statm")
@@ -54,9 +59,12 @@ class _ResidentMeter:
     def __init__(self) -> None:
         self._can_reset = True
         self._held: int | None = None
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
         self.start()
 
-    def start(self) -> None:
+    def start(self, *, large: bool = False) -> None:
+        if large and self._trim is not None:
+            self._trim(0)
         self._held = self._resident()
         if self._can_reset:
             try:

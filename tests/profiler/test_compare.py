@@ -49,6 +49,11 @@ def said(whole: dict[str, Any], chunked: dict[str, Any], mixed: dict[str, Any]) 
     return "\n".join(compare(whole, chunked, mixed).sentences)
 
 
+def test_no_option_is_offered_that_mends_nothing() -> None:
+    text = said(run(2.0, forwards=1), run(0.3, largest=256, forwards=0), mixed_run(0.31))
+    assert "--enable-mixed-chunk" not in text
+
+
 def mixed_run(gap_s: float | None = 0.3, **more: Any) -> dict[str, Any]:
     return run(gap_s, forwards=0, own_mode="MIXED", largest=256, **more)
 
