@@ -9,7 +9,7 @@ COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, He
 
 settings.register_profile("short", COMMON, max_examples=100)
 settings.register_profile("ci", COMMON, max_examples=100, derandomize=True)
-settings.register_profile("long", COMMON, max_examples=10_000, print_blob=True)
+settings.register_profile("long", COMMON, max_examples=1_000, print_blob=True)
 
 if os.environ.get("CHUNKSCOPE_TEST_LONG") == "1":
     settings.load_profile("long")

@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from engine.cache import KVCache
 from engine.cache.allocator import ceil_page
 from engine.request import Request
+from tests.support.counts import ENGINE_EXAMPLES
 from tests.support.pool_checks import check_idle, check_pool
 
 
@@ -102,4 +103,4 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 TestCache = CacheMachine.TestCase
-TestCache.settings = settings(stateful_step_count=40, deadline=None)
+TestCache.settings = settings(max_examples=ENGINE_EXAMPLES, stateful_step_count=40, deadline=None)

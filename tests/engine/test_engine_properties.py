@@ -1,7 +1,5 @@
 """Any workload under any options: nothing leaks, nothing is lost, and batching never changes an output."""
 
-import os
-
 from hypothesis import HealthCheck, given, settings
 
 from engine.batch import ForwardMode, Outcome, Role
@@ -10,12 +8,12 @@ from engine.engine import Engine
 from engine.errors import WorkloadError
 from engine.observer import Event, ForwardRecord
 from engine.request import FinishReason, Request, SamplingParams
+from tests.support.counts import ENGINE_EXAMPLES
 from tests.support.hash_executor import HashExecutor, one_shot
 from tests.support.pool_checks import check_idle, check_pool
 from tests.support.workloads import Arrival, scenarios
 
 EOS = frozenset({3})
-EXAMPLES = 10_000 if os.environ.get("CHUNKSCOPE_TEST_LONG") else 100
 MAX_ROUNDS = 20_000
 
 
@@ -43,6 +41,10 @@ class Watch:
         assert record.plan.inflight_after_plan is not None
         assert record.plan.inflight_after_plan.max() <= 1
         assert record.inflight_after_result.max() == 0
+        pool = record.plan.pool
+        assert pool.free + pool.evictable + pool.protected + pool.private == pool.total
+        assert record.plan.private_pages is not None
+        assert record.plan.private_pages.sum() <= pool.private
         for i in range(batch.num_rows):
             rid, prefix, extend = (int(c[i]) for c in (batch.rids, batch.prefix_lens, batch.extend_lens))
             assert extend >= 1
@@ -114,7 +116,7 @@ def _expected(request: Request) -> tuple[list[int], FinishReason]:
     return output, FinishReason.LENGTH
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=ENGINE_EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 def test_outputs_are_those_of_a_request_alone(scenario: tuple[EngineConfig, list[Arrival]]) -> None:
     config, todo = scenario

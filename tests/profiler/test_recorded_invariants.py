@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from engine.config import EngineConfig
 from engine.request import SamplingParams
 from profiler.invariants import Status, check_trace
+from tests.support.counts import ENGINE_EXAMPLES
 from tests.support.recorded import record_run, rows_of
 from tests.support.workloads import Arrival, scenarios
 from traces.reader import open_trace
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=ENGINE_EXAMPLES // 5, deadline=None)
 @given(scenarios())
 def test_any_recorded_run_keeps_every_rule(scenario: tuple[EngineConfig, list[Arrival]]) -> None:
     with TemporaryDirectory() as directory:
