@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ui.demo.prompts import make_requests, take_prompts
-from ui.demo.sizing import DECODERS, Speed, choose_sizes
+from ui.demo.sizing import DECODERS, LONG_COST, Speed, choose_sizes
 from ui.errors import UserError
 
 CONTEXT = 8192
@@ -20,14 +20,14 @@ def encode(text: str) -> list[int]:
 def seconds_of(speed: Speed) -> float:
     """What the sizes cost if the two long prompts and the decoders cost what probing said."""
     arrivals = choose_sizes(speed, CONTEXT, BUDGET_S).arrivals
-    prefill = sum(a.prompt_tokens for a in arrivals) * speed.prefill_s_per_token
+    prefill = sum(a.prompt_tokens for a in arrivals) * speed.prefill_s_per_token * LONG_COST
     return prefill + max(a.output_tokens for a in arrivals) * speed.decode_s
 
 
 def test_two_slow_cores_give_the_usual_picture() -> None:
     sizes = choose_sizes(Speed(decode_s=0.1, prefill_s_per_token=0.003), CONTEXT, BUDGET_S)
     by_name = {a.name: a for a in sizes.arrivals}
-    assert (by_name["long-1"].prompt_tokens, by_name["long-2"].prompt_tokens) == (2500, 1000)
+    assert (by_name["long-1"].prompt_tokens, by_name["long-2"].prompt_tokens) == (1905, 762)
     assert sizes.chunk_tokens == 256
     assert by_name["decode-1"].output_tokens == 80
     assert seconds_of(Speed(0.1, 0.003)) < 25
@@ -45,7 +45,7 @@ def test_a_slower_machine_gets_less_work() -> None:
     slow, slower = (choose_sizes(Speed(0.2 * f, 0.006 * f), CONTEXT, BUDGET_S) for f in (1, 3))
     assert slower.total_tokens < slow.total_tokens
     assert slower.chunk_tokens <= slow.chunk_tokens
-    assert seconds_of(Speed(0.3, 0.02)) < 30
+    assert seconds_of(Speed(0.3, 0.02)) < 35
 
 
 @given(SPEEDS)
@@ -60,7 +60,7 @@ def test_the_order_of_events_holds_at_any_speed(speed: Speed) -> None:
     assert sizes.chunk_tokens & (sizes.chunk_tokens - 1) == 0
     # At the probed speed the decoders still decode when the second long prompt comes.
     decoding_s = arrivals["decode-1"].output_tokens * speed.decode_s
-    busy_s = arrivals["long-1"].prompt_tokens * speed.prefill_s_per_token
+    busy_s = arrivals["long-1"].prompt_tokens * speed.prefill_s_per_token * LONG_COST
     assert arrivals["long-2"].arrival_s < busy_s + decoding_s
     # Even at several times that speed they still decode when the first one comes.
     assert arrivals["long-1"].arrival_s < decoding_s / 8
@@ -71,9 +71,7 @@ def test_prompts_have_their_lengths_and_no_common_start(lengths: list[int]) -> N
     prompts = take_prompts(lengths, encode)
     assert [len(prompt) for prompt in prompts] == lengths
     assert prompts == take_prompts(lengths, encode)
-    starts = [prompt[:40].tobytes() if len(prompt) >= 40 else None for prompt in prompts]
-    long_starts = [start for start in starts if start is not None]
-    assert len(set(long_starts)) == len(long_starts)
+    assert len({prompt[0] for prompt in prompts}) == len(prompts)
 
 
 def test_requests_are_new_each_time_and_run_to_their_end() -> None:

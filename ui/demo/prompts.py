@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from string import ascii_uppercase
 
 from engine.request import Request, SamplingParams
 from ui.demo.sizing import Arrival
@@ -12,12 +13,12 @@ __all__ = ["make_requests", "take_prompts"]
 def take_prompts(lengths: Sequence[int], encode: Callable[[str], Sequence[int]]) -> list["array[int]"]:
     """Token ids of text for each length, no stretch of text used twice while it lasts.
 
-    Each prompt begins with a topic of its own, so that no two share a prefix.
+    Each prompt begins with a letter of its own, so that no two share a prefix that a cache could find.
     """
     topics = _topics()
     prompts = []
-    for length in lengths:
-        prompt = array("i")
+    for letter, length in zip(ascii_uppercase, lengths, strict=False):
+        prompt = array("i", encode(f"{letter}. "))
         while len(prompt) < length:
             prompt.extend(encode(next(topics)))
         prompts.append(prompt[:length])

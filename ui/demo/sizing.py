@@ -13,6 +13,7 @@ SHORT_OUTPUT_TOKENS = 8
 PREFILL_SHARE = 0.6  # of the budget, for the two long prompts
 LONG_TOKENS = (320, 2500)  # least and most of the first long prompt
 SECOND_TO_FIRST = 0.4
+LONG_COST = 1.5  # a token of a long prompt takes longer than one of the probe's, which attends to fewer
 OUTPUT_TOKENS = (32, 200)  # least and most that a decoder gives
 SETTLED_S = 0.5  # a first long prompt that comes later may find nobody decoding if probing met a slow moment
 CHUNKS_PER_LONG = 10
@@ -63,14 +64,14 @@ def choose_sizes(speed: Speed, context_tokens: int, budget_s: float) -> Sizes:
             f"the demo needs a model with a context of {least + SHORT_OUTPUT_TOKENS} tokens or more, "
             f"this one has {context_tokens}: give another --model"
         )
-    affordable = PREFILL_SHARE * budget_s / speed.prefill_s_per_token / (1 + SECOND_TO_FIRST)
+    affordable = PREFILL_SHARE * budget_s / (speed.prefill_s_per_token * LONG_COST * (1 + SECOND_TO_FIRST))
     first = round(_clamp(affordable, least, most))
     second = round(first * SECOND_TO_FIRST)
     outputs = round(_clamp((1 - PREFILL_SHARE) * budget_s / speed.decode_s, *OUTPUT_TOKENS))
     settled_s = min(outputs * speed.decode_s / 10, SETTLED_S)
-    first_s = first * speed.prefill_s_per_token
+    first_s = first * speed.prefill_s_per_token * LONG_COST
     second_at_s = settled_s + first_s + outputs * speed.decode_s / 4
-    second_end_s = second_at_s + second * speed.prefill_s_per_token
+    second_end_s = second_at_s + second * speed.prefill_s_per_token * LONG_COST
     decoders = [Arrival(f"decode-{i + 1}", 0.0, DECODER_PROMPT_TOKENS, outputs) for i in range(DECODERS)]
     others = [
         _short("short-1", settled_s + first_s / 3),
