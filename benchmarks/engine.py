@@ -44,6 +44,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--chunk", type=positive, default=512, help="tokens per prefill forward")
     parser.add_argument("--mixed", action="store_true", help="mix decode rows into our prefill forwards")
     parser.add_argument("--threads", type=positive, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--skip-one-by-one", action="store_true", help="leave out the slowest, which takes most of a round"
+    )
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     return parser.parse_args()
 
@@ -76,7 +79,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     ours = OurEngine(loaded, running=options.running, chunk=options.chunk, mixed=options.mixed)
     contestants = [
         ours,
-        OneByOne(model),
+        *([] if options.skip_one_by_one else [OneByOne(model)]),
         PaddedBatches(model, running=options.running),
         ContinuousBatching(model, running=options.running, chunk=options.chunk),
     ]

@@ -1,0 +1,75 @@
+"""Engine options: SGLang's defaults, and one line for each value that cannot be honoured."""
+
+from typing import Any
+
+import pytest
+
+from engine.config import CHUNKING_OFF, EngineConfig
+from engine.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"page_size": 0}, "--page-size 0 is below 1: give 1 or more"),
+        (
+            {"chunked_prefill_size": 0},
+            "--chunked-prefill-size 0: give -1 (off) or a number of tokens above 0",
+        ),
+        (
+            {"chunked_prefill_size": 100, "page_size": 16},
+            "--chunked-prefill-size 100 is no multiple of --page-size 16: give 96",
+        ),
+        ({"max_prefill_tokens": 0}, "--max-prefill-tokens 0 is below 1: give 1 or more"),
+        ({"max_running_requests": 0}, "--max-running-requests 0 is below 1: give 1 or more"),
+        ({"max_total_tokens": 0}, "--max-total-tokens 0 is below 1: give 1 or more"),
+        (
+            {"max_total_tokens": 8, "page_size": 16},
+            "--max-total-tokens 8 holds no page of 16 tokens: give at least one page",
+        ),
+        ({"schedule_conservativeness": 0.0}, "--schedule-conservativeness 0.0: give a number above 0"),
+        (
+            {"schedule_conservativeness": float("nan")},
+            "--schedule-conservativeness nan: give a number above 0",
+        ),
+        ({"schedule_policy": "lpm"}, "--schedule-policy 'lpm' is not known: give fcfs"),
+        (
+            {"chunked_prefill_size": CHUNKING_OFF, "enable_mixed_chunk": True},
+            "--enable-mixed-chunk needs chunked prefill: give a --chunked-prefill-size above 0",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_honoured_is_named(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        EngineConfig(**options)
+    assert str(refused.value) == line
+
+
+def test_the_defaults_are_sglangs() -> None:
+    config = EngineConfig().resolve(max_total_tokens=100_000, context_length=8192)
+    assert config.chunked_prefill_size == 4096
+    assert config.max_prefill_tokens == 16384
+    assert config.page_size == 1
+    assert not config.enable_mixed_chunk
+    assert config.max_running_requests == 4096  # 100,000 / 8,192 * 512 is more
+
+
+@pytest.mark.parametrize(
+    ("pool", "context", "slots"),
+    [(100_000, 131_072, 2048), (60_000, 8192, 3750), (1000, 8192, 500), (1, 8192, 1)],
+)
+def test_max_running_requests_follows_the_pool(pool: int, context: int, slots: int) -> None:
+    config = EngineConfig().resolve(max_total_tokens=pool, context_length=context)
+    assert config.max_running_requests == slots
+
+
+def test_what_the_user_gave_is_kept() -> None:
+    given = EngineConfig(
+        chunked_prefill_size=64, max_total_tokens=500, max_running_requests=3, context_length=99
+    )
+    assert given.resolve(max_total_tokens=100_000, context_length=8192) == given
+
+
+def test_an_automatic_chunk_is_a_multiple_of_any_page() -> None:
+    config = EngineConfig(page_size=48).resolve(max_total_tokens=100_000, context_length=8192)
+    assert config.chunked_prefill_size == 4128
