@@ -17,10 +17,8 @@ def synthetic(forward_id: int, rows: int, page_size: int, pace_ns: int) -> Forwa
     """A decode forward of `rows` sequences as an engine would tell it."""
     prefix = np.arange(rows, dtype=np.int32) + PROMPT + forward_id
     opened = np.flatnonzero(prefix % page_size == 0)
-    changes = [
-        PageChange(array("i", [1 + (forward_id * rows + int(row)) % 99_991]), Owner.ROW, rid=int(row))
-        for row in opened
-    ]
+    pages = array("i", [1 + (forward_id * rows + int(row)) % 99_991 for row in opened])
+    changes = [PageChange(pages, Owner.ROW, rids=opened.astype(np.int32))] if pages else []
     batch = ForwardBatch(
         forward_id=forward_id,
         mode=ForwardMode.DECODE,

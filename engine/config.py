@@ -7,6 +7,7 @@ from engine.errors import ConfigError
 __all__ = ["CHUNKING_OFF", "EngineConfig"]
 
 CHUNKING_OFF = -1
+MOST = 2**31 - 1  # token counts and pages are 32-bit integers in batches and traces
 DEFAULT_CHUNKED_PREFILL_SIZE = 4096  # SGLang's choice for a device of unknown memory
 
 
@@ -29,15 +30,15 @@ class EngineConfig:
     context_length: int | None = None
 
     def __post_init__(self) -> None:
-        _at_least("page-size", self.page_size, 1)
-        _at_least("max-prefill-tokens", self.max_prefill_tokens, 1)
+        _in_range("page-size", self.page_size)
+        _in_range("max-prefill-tokens", self.max_prefill_tokens)
         for option, value in (
             ("max-total-tokens", self.max_total_tokens),
             ("max-running-requests", self.max_running_requests),
             ("context-length", self.context_length),
         ):
             if value is not None:
-                _at_least(option, value, 1)
+                _in_range(option, value)
         self._check_chunk()
         if self.max_total_tokens is not None and self.max_total_tokens < self.page_size:
             raise ConfigError(
@@ -61,6 +62,7 @@ class EngineConfig:
             return
         if chunk < 1:
             raise ConfigError(f"--chunked-prefill-size {chunk}: give -1 (off) or a number of tokens above 0")
+        _in_range("chunked-prefill-size", chunk)
         if chunk % self.page_size:
             raise ConfigError(
                 f"--chunked-prefill-size {chunk} is no multiple of --page-size {self.page_size}: "
@@ -79,9 +81,9 @@ class EngineConfig:
         """
         pool = self.max_total_tokens or max_total_tokens
         context = self.context_length or context_length
-        slots = self.max_running_requests or max(
-            1, min(max(2048, min(4096, pool * 512 // context)), pool // 2)
-        )
+        by_context = max(2048, min(4096, pool * 512 // context))
+        slots = self.max_running_requests or max(1, min(by_context, pool // 2))
+        slots = min(slots, max(1, pool // self.page_size))  # each request holds a page
         chunk = self.chunked_prefill_size
         if chunk is None:
             chunk = -(-DEFAULT_CHUNKED_PREFILL_SIZE // self.page_size) * self.page_size
@@ -94,6 +96,8 @@ class EngineConfig:
         )
 
 
-def _at_least(option: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"--{option} {value} is below {least}: give {least} or more")
+def _in_range(option: str, value: int) -> None:
+    if value < 1:
+        raise ConfigError(f"--{option} {value} is below 1: give 1 or more")
+    if value > MOST:
+        raise ConfigError(f"--{option} {value} is above {MOST}: give {MOST} or less")

@@ -178,14 +178,14 @@ class Engine:
         pool = self.config.max_total_tokens // page_size * page_size
         if request.prompt_len < 1:
             raise WorkloadError(f"request {request.name!r} has an empty prompt: give at least one token")
-        if request.prompt_len + page_size >= pool:
-            raise WorkloadError(
-                f"request {request.name!r}: {request.prompt_len} prompt tokens never fit {pool} KV tokens: "
-                "raise --max-total-tokens or shorten the prompt"
-            )
         if request.prompt_len >= self.config.context_length:
             raise WorkloadError(
                 f"request {request.name!r}: {request.prompt_len} prompt tokens reach the context length "
                 f"{self.config.context_length}: shorten the prompt"
+            )
+        if request.prompt_len + page_size >= pool:
+            raise WorkloadError(
+                f"request {request.name!r}: {request.prompt_len} prompt tokens never fit {pool} KV tokens: "
+                "raise --max-total-tokens or shorten the prompt"
             )
         request.max_new_tokens = clip_max_new_tokens(request, pool, page_size, self.config.context_length)

@@ -68,11 +68,11 @@ class Event(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """Pages, in any order, that have this owner from now on: a row by its rid, the tree by a node."""
+    """Pages, in any order, that have this owner from now on: rows by their rids, the tree by a node."""
 
     pages: "array[int]"
     owner: Owner
-    rid: int | None = None
+    rids: IntColumn | None = None  # (pages,) the request of each page of a row
     node: int | None = None
     locked: bool = False
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.batch import IntColumn
 from engine.observer import Owner, PageChange
 
 __all__ = ["Extents", "PageOwners"]
@@ -121,21 +122,20 @@ def _flatten(
     pages, owners, rids, nodes, locked = zip(*changes, strict=True)
     states = np.frombuffer(bytes(owners), dtype=np.uint8).astype(np.int64)
     states |= np.frombuffer(bytes(locked), dtype=np.uint8).astype(np.int64) << LOCK_BIT
-    states |= _ids(rids) << RID_BIT
-    states |= _ids(nodes) << NODE_BIT
+    states |= np.array([0 if node is None else node + 1 for node in nodes], dtype=np.int64) << NODE_BIT
+    sizes = list(map(len, pages))
+    states = np.repeat(states, sizes)
+    states |= _row_ids(rids, sizes) << RID_BIT
     forwards = np.repeat(np.arange(len(noted)), [len(each.pages) // PAGE_BYTES for each in noted])
     numbers = np.frombuffer(b"".join([each.pages for each in noted]), dtype=np.int32).astype(np.int64)
-    return forwards, numbers, np.repeat(states, list(map(len, pages)))
+    return forwards, numbers, states
 
 
-def _ids(values: Sequence[int | None]) -> NDArray[np.int64]:
-    """Ids plus 1, 0 for none."""
-    missing = values.count(None)
-    if missing == len(values):
-        return np.zeros(len(values), dtype=np.int64)
-    if not missing:
-        return np.array(values, dtype=np.int64) + 1
-    return np.array([0 if value is None else value + 1 for value in values], dtype=np.int64)
+def _row_ids(rids: Sequence[IntColumn | None], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """(pages,) request ids plus 1, 0 for pages of no row."""
+    none = (np.full(size, -1, dtype=np.int32) for size in sizes)
+    of_pages = [other if ids is None else ids for ids, other in zip(rids, none, strict=True)]
+    return np.concatenate(of_pages).astype(np.int64) + 1
 
 
 def _extents(segment: _Segment) -> Extents:

@@ -30,6 +30,7 @@ FILE_MAGIC = b"ARROW1\0\0"
 HEADER_BYTES = 8  # continuation marker and metadata length, before each message's metadata
 _CONTINUATION = b"\xff\xff\xff\xff"
 _MAX_METADATA_BYTES = 1 << 24
+_BUFFER_BYTES = 1 << 18  # Arrow writes each column's buffer by itself; a call into Python for each is slow
 _TAG_KEY = "chunkscope"
 _TAG = re.compile(rb"at=(\d{15}) bytes=(\d{15}) rows=(\d{10}) head=([0-9a-f]{8}) crc32=([0-9a-f]{8})")
 _NO_CRC = b"00000000"
@@ -60,9 +61,10 @@ class FrameEncoder:
         self, schema: pa.Schema, kind: Literal["stream", "file"], compression: str | None = None
     ) -> None:
         self._sink = _Sink()
+        self._buffer = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _BUFFER_BYTES)
         new_writer = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
         options = pa.ipc.IpcWriteOptions(compression=compression)
-        self._writer = new_writer(pa.PythonFile(self._sink, mode="w"), schema, options=options)
+        self._writer = new_writer(self._buffer, schema, options=options)
         self.head = (b"" if kind == "stream" else FILE_MAGIC) + schema.serialize().to_pybytes()
         self._head_crc32 = zlib.crc32(self.head)
         self._begun = False
@@ -88,6 +90,7 @@ class FrameEncoder:
 
     def _take(self) -> bytearray:
         """What Arrow has written since, without the head, which it writes before the first batch."""
+        self._buffer.flush()
         data = self._sink.take()
         if not self._begun:
             assert data.startswith(self.head)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from ui.errors import BAD_INPUT, INTERRUPTED, Interrupted, UserError, one_line, refusals
+from ui.errors import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, Interrupted, UserError, one_line, refusals
 from ui.packages import check_one_place
 
 __all__ = ["COMMANDS", "CommandRef", "chunkscope", "main"]
@@ -76,6 +76,8 @@ def _exit_code(args: Sequence[str] | None) -> int:
         return _say("interrupted", INTERRUPTED)
     except Interrupted as stopped:
         return _say(one_line(stopped), INTERRUPTED)
+    except SystemExit:  # click's answer to a reader of our output that has gone
+        return BROKEN_PIPE
     except (click.ClickException, UserError, OSError) as error:
         return _say(one_line(error), BAD_INPUT)
     except refusals() as error:

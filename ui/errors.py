@@ -2,11 +2,21 @@
 
 import click
 
-__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "Interrupted", "UserError", "one_line", "refusals"]
+__all__ = [
+    "BAD_INPUT",
+    "BROKEN_PIPE",
+    "FAILED",
+    "INTERRUPTED",
+    "Interrupted",
+    "UserError",
+    "one_line",
+    "refusals",
+]
 
 FAILED = 1  # a check or gate did not pass
 BAD_INPUT = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141  # what the shell says of a program that SIGPIPE ended
 
 
 class UserError(Exception):

@@ -12,7 +12,7 @@ SUFFIX = ".chunkscope"
 def check_new_trace(path: Path) -> None:
     """Raise UserError unless a trace can be made at `path`. Makes its folder and takes it away again."""
     if path.suffix != SUFFIX:
-        raise UserError(f"{path}: a trace's name ends in {SUFFIX}: give -o {path.name or 'NAME'}{SUFFIX}")
+        raise UserError(f"{path}: a trace's name ends in {SUFFIX}: give -o {_named(path)}")
     try:
         path.mkdir()
         path.rmdir()
@@ -23,6 +23,10 @@ def check_new_trace(path: Path) -> None:
             raise UserError(f"{path}: there is no folder {path.parent}: make it first") from None
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: cannot be written: {reason}: give another -o") from None
+
+
+def _named(path: Path) -> Path:
+    return path / f"NAME{SUFFIX}" if path.name in ("", SUFFIX) else path.with_name(path.name + SUFFIX)
 
 
 def make_empty_folder(folder: Path) -> None:

@@ -3,6 +3,8 @@
 from array import array
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.cache.allocator import PageAllocator, ceil_page, floor_page
 from engine.cache.page_log import PageLog
 from engine.cache.radix import RadixTree
@@ -168,11 +170,12 @@ class KVCache:
         at = 0
         for request, seq_len, count in zip(requests, seq_lens, news, strict=True):
             if count:
-                mine = pages[at : at + count]
-                self._row(request).extend(mine)
-                self.log.add(mine, Owner.ROW, rid=request.rid)
+                self._row(request).extend(pages[at : at + count])
                 at += count
             request.kv_len = seq_len
+        if self.log.enabled:
+            rids = np.array([request.rid for request in requests], dtype=np.int32)
+            self.log.add(pages, Owner.ROW, rids=np.repeat(rids, news))
 
     def _free(self, pages: "array[int]") -> None:
         self.allocator.free(pages)

@@ -2,6 +2,7 @@
 
 from array import array
 
+from engine.batch import IntColumn
 from engine.observer import Owner, PageChange
 
 __all__ = ["PageLog"]
@@ -19,13 +20,13 @@ class PageLog:
         pages: "array[int]",
         owner: Owner,
         *,
-        rid: int | None = None,
+        rids: IntColumn | None = None,
         node: int | None = None,
         locked: bool = False,
     ) -> None:
         """Note that `pages` belong to `owner` from now on."""
         if self.enabled and pages:
-            self._changes.append(PageChange(pages, owner, rid, node, locked))
+            self._changes.append(PageChange(pages, owner, rids, node, locked))
 
     def take(self) -> list[PageChange]:
         """The changes since the last call, oldest first."""

@@ -43,7 +43,8 @@ class DeviceExecutor:
         self._device = loaded.device
         self._clock = clock
         self._meter = memory_meter(loaded.device)
-        self._rotations = rotary_table(loaded.shape, config.context_length, loaded.device)
+        positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
+        self._rotations = rotary_table(loaded.shape, positions, loaded.device)
         self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
 
     @torch.inference_mode()

@@ -20,6 +20,14 @@ from engine.errors import ConfigError
             {"chunked_prefill_size": 100, "page_size": 16},
             "--chunked-prefill-size 100 is no multiple of --page-size 16: give 96",
         ),
+        (
+            {"max_prefill_tokens": 2**70},
+            f"--max-prefill-tokens {2**70} is above {2**31 - 1}: give {2**31 - 1} or less",
+        ),
+        (
+            {"chunked_prefill_size": 2**40},
+            f"--chunked-prefill-size {2**40} is above {2**31 - 1}: give {2**31 - 1} or less",
+        ),
         ({"max_prefill_tokens": 0}, "--max-prefill-tokens 0 is below 1: give 1 or more"),
         ({"max_running_requests": 0}, "--max-running-requests 0 is below 1: give 1 or more"),
         ({"max_total_tokens": 0}, "--max-total-tokens 0 is below 1: give 1 or more"),
@@ -61,6 +69,11 @@ def test_the_defaults_are_sglangs() -> None:
 def test_max_running_requests_follows_the_pool(pool: int, context: int, slots: int) -> None:
     config = EngineConfig().resolve(max_total_tokens=pool, context_length=context)
     assert config.max_running_requests == slots
+
+
+def test_there_are_no_more_request_rows_than_pages() -> None:
+    given = EngineConfig(max_running_requests=10**9, page_size=16)
+    assert given.resolve(max_total_tokens=1600, context_length=8192).max_running_requests == 100
 
 
 def test_what_the_user_gave_is_kept() -> None:

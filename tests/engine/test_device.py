@@ -36,6 +36,11 @@ def test_middle_chunks_yield_no_token_and_other_rows_one_each() -> None:
     assert (whole.output_len, running.output_len, first.output_len) == (1, 2, 0)
 
 
+def test_a_huge_context_costs_no_more_than_the_pool() -> None:
+    config = EngineConfig().resolve(max_total_tokens=64, context_length=2**31 - 1)
+    DeviceExecutor(load_tiny(), config, MonotonicClock())
+
+
 def test_times_lie_in_order_on_the_clock() -> None:
     forwards = Forwards(load_tiny())
     request = forwards.add(_prompt(30))
@@ -119,8 +124,8 @@ def test_an_open_config_is_refused() -> None:
 
 
 def test_a_pool_larger_than_the_free_memory_is_refused_in_one_line() -> None:
-    config = EngineConfig().resolve(max_total_tokens=10**12, context_length=64)
-    with pytest.raises(ConfigError, match="--max-total-tokens 1000000000000: the KV pool takes") as error:
+    config = EngineConfig().resolve(max_total_tokens=2**31 - 1, context_length=64)
+    with pytest.raises(ConfigError, match="--max-total-tokens 2147483647: the KV pool takes") as error:
         DeviceExecutor(load_tiny(), config, MonotonicClock())
     assert "\n" not in str(error.value)
 

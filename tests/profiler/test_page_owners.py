@@ -2,6 +2,7 @@
 
 from array import array
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +19,21 @@ FREE: State = (Owner.FREE, None, None, False)
 def changes(draw: st.DrawFn) -> PageChange:
     pages = draw(st.lists(st.integers(1, POOL), min_size=1, max_size=5, unique=True))
     owner = draw(st.sampled_from(Owner))
-    rid = draw(st.integers(0, 2)) if owner is Owner.ROW else None
+    if owner is Owner.ROW:
+        rids = draw(st.lists(st.integers(0, 2), min_size=len(pages), max_size=len(pages)))
+        return PageChange(array("i", pages), owner, rids=np.array(rids, dtype=np.int32))
     node = draw(st.integers(0, 2)) if owner is Owner.TREE else None
-    return PageChange(array("i", pages), owner, rid, node, owner is Owner.TREE and draw(st.booleans()))
+    return PageChange(array("i", pages), owner, None, node, owner is Owner.TREE and draw(st.booleans()))
+
+
+def row_change(pages: list[int], rid: int) -> PageChange:
+    return PageChange(array("i", pages), Owner.ROW, rids=np.full(len(pages), rid, dtype=np.int32))
+
+
+def states_after(change: PageChange) -> dict[int, State]:
+    rids = [None] * len(change.pages) if change.rids is None else change.rids.tolist()
+    state = (int(change.owner), change.node, change.locked)
+    return {page: (state[0], rid, *state[1:]) for page, rid in zip(change.pages, rids, strict=True)}
 
 
 def told(extents: Extents | None, *, keyframe: bool) -> dict[int, dict[int, State]]:
@@ -54,8 +67,7 @@ def test_extents_tell_each_change_once(
     for forward_id, (told_now, keyframe) in enumerate(forwards):
         before = dict(states)
         for change in told_now:
-            state = (int(change.owner), change.rid, change.node, change.locked)
-            states.update(dict.fromkeys(change.pages, state))
+            states.update(states_after(change))
         differ = {page: states[page] for page in states if states[page] != before[page]}
         changed |= {forward_id: differ} if differ else {}
         frames |= {forward_id: dict(states)} if keyframe else {}
@@ -72,7 +84,7 @@ def test_extents_tell_each_change_once(
 
 def test_consecutive_pages_of_one_owner_are_one_extent() -> None:
     owners = PageOwners(POOL)
-    owners.note(7, [PageChange(array("i", [5, 3, 4, 9]), Owner.ROW, rid=6)], keyframe=True)
+    owners.note(7, [row_change([5, 3, 4, 9], 6)], keyframe=True)
     extents = owners.take()
     assert extents is not None
     assert extents.forward_id.tolist() == [7] * 7
@@ -84,16 +96,16 @@ def test_consecutive_pages_of_one_owner_are_one_extent() -> None:
 
 def test_a_change_undone_within_a_forward_is_not_told() -> None:
     owners = PageOwners(POOL)
-    pages = array("i", [2, 3])
-    owners.note(0, [PageChange(pages, Owner.ROW, rid=1), PageChange(pages, Owner.FREE)], keyframe=False)
+    freed = PageChange(array("i", [2, 3]), Owner.FREE)
+    owners.note(0, [row_change([2, 3], 1), freed], keyframe=False)
     assert owners.take() is None
 
 
 def test_later_use_of_the_engines_array_changes_nothing() -> None:
     owners = PageOwners(POOL)
-    pages = array("i", [2, 3])
-    owners.note(0, [PageChange(pages, Owner.ROW, rid=1)], keyframe=False)
-    pages[0] = 8
+    change = row_change([2, 3], 1)
+    owners.note(0, [change], keyframe=False)
+    change.pages[0] = 8
     extents = owners.take()
     assert extents is not None
     assert (extents.first_page.tolist(), extents.num_pages.tolist()) == ([2], [2])
@@ -103,7 +115,7 @@ def test_later_use_of_the_engines_array_changes_nothing() -> None:
 def test_ids_up_to_their_limit_are_kept(highest: int) -> None:
     owners = PageOwners(POOL)
     owners.note(0, [PageChange(array("i", [1]), Owner.TREE, node=highest, locked=True)], keyframe=False)
-    owners.note(1, [PageChange(array("i", [2]), Owner.ROW, rid=highest)], keyframe=False)
+    owners.note(1, [row_change([2], highest)], keyframe=False)
     extents = owners.take()
     assert extents is not None
     assert (extents.node[0], extents.rid[1], extents.locked.tolist()) == (highest, highest, [True, False])

@@ -194,7 +194,9 @@ def test_extents_add_up_to_the_pages_told(run: tuple[Trace, Kept]) -> None:
     extent = next(extents, None)
     for record in kept.records:
         for change in record.page_changes:
-            told |= dict.fromkeys(change.pages, (int(change.owner), change.rid, change.node, change.locked))
+            rids = [None] * len(change.pages) if change.rids is None else change.rids.tolist()
+            for page, rid in zip(change.pages, rids, strict=True):
+                told[page] = (int(change.owner), rid, change.node, change.locked)
         while extent is not None and extent["forward_id"] == record.batch.forward_id:
             pages = range(extent["first_page"], extent["first_page"] + extent["num_pages"])
             state = tuple(extent[name] for name in ("owner", "rid", "node", "locked"))

@@ -1,5 +1,6 @@
 """`chunkscope run`: record a run of a workload on a model."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def command(
     about = {"path": str(workload_path), "requests": len(workload.requests)}
     with RunProgress(console, output.name, workload.requests) as progress:
         session.record_run(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
-    say(console, f"The trace is in {output}. Next: chunkscope stats {output}")
+    say(console, f"The trace is in {output}. Next: chunkscope stats {shlex.quote(str(output))}")
 
 
 def _load_workload(model: Path, load_format: str, path: Path, seed: int) -> "Workload":

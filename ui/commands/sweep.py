@@ -1,5 +1,6 @@
 """`chunkscope sweep`: measure forward time against tokens."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -50,4 +51,4 @@ def command(
     console = narrator()
     loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
     say(console, sweep(console, loaded, sizes, output, repeats=repeats, seed=seed))
-    say(console, f"The trace is in {output}. Next: chunkscope stats {output}")
+    say(console, f"The trace is in {output}. Next: chunkscope stats {shlex.quote(str(output))}")
