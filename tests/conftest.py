@@ -1,6 +1,7 @@
 """Hypothesis profiles: `make test` looks at few examples, the same ones on CI; `make test-long` at many."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +16,7 @@ if os.environ.get("CHUNKSCOPE_TEST_LONG") == "1":
     settings.load_profile("long")
 else:
     settings.load_profile("ci" if os.environ.get("CI") else "short")
+
+# A shell that starts the tests in the background ignores SIGINT, and so would the commands they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
