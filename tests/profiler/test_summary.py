@@ -119,3 +119,13 @@ def test_every_key_is_defined_in_the_docs() -> None:
     found = summarize(small_run())
     keys = [*found, *found["itl_s"], *found["worst_stall"], *found["saturation"]]
     assert [key for key in keys if f"`{key}`" not in text] == []
+
+
+def test_the_activation_peak_is_the_most_that_one_forward_added() -> None:
+    held = [(900, 1000), (700, 950), (990, 1010)]  # the highest peak is not that of the hungriest forward
+    forwards = [
+        forward(i, i * 10, i * 10 + 5, memory_allocated_bytes=before, memory_peak_bytes=peak)
+        for i, (before, peak) in enumerate(held)
+    ]
+    found = summarize(MemoryTrace({"forwards": forwards}))
+    assert (found["memory_peak_bytes"], found["activation_peak_bytes"]) == (1010, 250)
