@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from engine.batch import Outcome
+from profiler.forward_table import forward_table
+from profiler.request_rows import request_rows
 from profiler.tables import TraceLike, frame
+from profiler.token_gaps import emitted_rows, gap_frame, token_gaps
 
 __all__ = ["Latency", "Spread", "first_token_times", "gaps", "latency", "token_times"]
 
@@ -44,16 +47,18 @@ def token_times(trace: TraceLike) -> pl.DataFrame:
     A token's time is the `result_end_ns` of the forward that emitted it. A token that several ranks recorded
     counts once, on the lowest rank.
     """
-    emitted = frame(trace, "rows").filter(
-        (pl.col("outcome") == Outcome.EMITTED.value) & (pl.col("token_index") >= 0)
-    )
-    forwards = frame(trace, "forwards").select("forward_id", t_ns="result_end_ns")
-    return (
-        emitted.select("rank", "rid", pl.col("token_index").cast(pl.Int64), "forward_id")
-        .join(forwards, on="forward_id")
-        .filter(pl.col("t_ns").is_not_null())
-        .sort("rid", "token_index", "rank")
-        .unique(["rid", "token_index"], keep="first", maintain_order=True)
+    forwards = forward_table(trace)
+    rows = request_rows(trace, forwards)
+    at, request = emitted_rows(rows, forwards)
+    forward = rows.forward[at]
+    return pl.DataFrame(
+        {
+            "rank": forwards.rank[forward].astype(np.uint32),
+            "rid": rows.rids[request].astype(np.uint32),
+            "token_index": rows.token_index[at].astype(np.int64),
+            "forward_id": forwards.forward_id[forward].astype(np.uint32),
+            "t_ns": forwards.result_end_ns[forward],
+        }
     )
 
 
@@ -62,23 +67,9 @@ def gaps(trace: TraceLike) -> pl.DataFrame:
 
     Columns rank, rid, token_index (of the later token), start_ns, end_ns, gap_ns, own_forward_id.
     """
-    return (
-        token_times(trace)
-        .with_columns(
-            start_ns=pl.col("t_ns").shift(1).over("rid"),
-            index_before=pl.col("token_index").shift(1).over("rid"),
-        )
-        .filter(pl.col("token_index") == pl.col("index_before") + 1)
-        .select(
-            "rank",
-            "rid",
-            "token_index",
-            "start_ns",
-            end_ns="t_ns",
-            gap_ns=pl.col("t_ns") - pl.col("start_ns"),
-            own_forward_id="forward_id",
-        )
-    )
+    forwards = forward_table(trace)
+    rows = request_rows(trace, forwards)
+    return gap_frame(token_gaps(rows, forwards), rows, forwards)
 
 
 def first_token_times(trace: TraceLike) -> pl.DataFrame:

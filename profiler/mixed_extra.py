@@ -1,38 +1,20 @@
 """What riding in a MIXED forward cost its decode rows, estimated from the trace's decode-only forwards."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode
+from profiler.range_median import RangeMedian
 
-__all__ = ["DECODE_MEDIAN", "mixed_extras"]
+__all__ = ["DECODE_MEDIAN", "mixed_extra_ns", "mixed_extras"]
+
+Ints = NDArray[np.int64]
 
 DECODE_MEDIAN = "median of DECODE forwards within 25 %"  # the estimator's name in frames and views
 _WITHIN = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class _Decodes:
-    """DECODE forwards in order of `kv_tokens`."""
-
-    rows: NDArray[np.int64]
-    kv_tokens: NDArray[np.int64]
-    device_ns: NDArray[np.int64]
-
-    def near(self, rows: int) -> "_Decodes":
-        """Those with about as many rows."""
-        keep = np.abs(self.rows - rows) <= _WITHIN * rows
-        return _Decodes(self.rows[keep], self.kv_tokens[keep], self.device_ns[keep])
-
-    def median_ns(self, kv_tokens: int) -> float | None:
-        """Median device time of those that read about as much KV."""
-        low = np.searchsorted(self.kv_tokens, kv_tokens * (1 - _WITHIN), side="left")
-        high = np.searchsorted(self.kv_tokens, kv_tokens * (1 + _WITHIN), side="right")
-        return float(np.median(self.device_ns[low:high])) if high > low else None
 
 
 def mixed_extras(forwards: pl.DataFrame, forward_ids: Iterable[int]) -> dict[int, int | None]:
@@ -42,33 +24,46 @@ def mixed_extras(forwards: pl.DataFrame, forward_ids: Iterable[int]) -> dict[int
     the DECODE forwards whose decode_tokens and kv_tokens are each within 25 % of the MIXED forward's
     decode_tokens and pairs_decode (the tokens its decode rows read). Never below 0, never above the forward.
     """
+    wanted = pl.Series(list(forward_ids), dtype=pl.UInt32)
+    is_mixed = pl.col("mode") == ForwardMode.MIXED.value
     known = forwards.with_columns(device_ns=pl.col("end_ns") - pl.col("start_ns"))
-    mixed = known.filter(
-        (pl.col("mode") == ForwardMode.MIXED.value) & pl.col("forward_id").is_in(list(forward_ids))
+    mixed = known.filter(is_mixed & pl.col("forward_id").is_in(wanted.implode()))
+    decodes = known.filter(pl.col("mode") == ForwardMode.DECODE.value)
+    extras = mixed_extra_ns(
+        *(_ints(mixed[name]) for name in ("decode_tokens", "pairs_decode", "device_ns")),
+        *(_ints(decodes[name]) for name in ("decode_tokens", "kv_tokens", "device_ns")),
     )
-    decodes = _decodes(known)
-    near: dict[int, _Decodes] = {}
-    extras: dict[int, int | None] = {}
-    for forward_id, rows, kv_tokens, device_ns in mixed.select(
-        "forward_id", "decode_tokens", "pairs_decode", "device_ns"
-    ).iter_rows():
-        extras[forward_id] = None
-        if rows is None or kv_tokens is None or device_ns is None:
-            continue
-        if rows not in near:
-            near[rows] = decodes.near(rows)
-        alone_ns = near[rows].median_ns(kv_tokens)
-        if alone_ns is not None:
-            extras[forward_id] = min(max(device_ns - round(alone_ns), 0), device_ns)
+    return {
+        forward_id: None if extra < 0 else extra
+        for forward_id, extra in zip(mixed["forward_id"], extras.tolist(), strict=True)
+    }
+
+
+def mixed_extra_ns(
+    rows: Ints, kv_tokens: Ints, device_ns: Ints, decode_rows: Ints, decode_kv_tokens: Ints, decode_ns: Ints
+) -> Ints:
+    """(mixed,) the extra of MIXED forwards by the DECODE forwards given after them; -1 where it is unknown.
+
+    Arguments are decode rows, KV tokens that these read, and device time; negative numbers are unknown.
+    """
+    extras = np.full(len(rows), -1, dtype=np.int64)
+    usable = (decode_rows >= 0) & (decode_kv_tokens >= 0) & (decode_ns >= 0)
+    order = np.flatnonzero(usable)[np.argsort(decode_kv_tokens[usable], kind="stable")]
+    decode_rows, decode_kv_tokens, decode_ns = decode_rows[order], decode_kv_tokens[order], decode_ns[order]
+    known = (rows >= 0) & (kv_tokens >= 0) & (device_ns >= 0)
+    for count in np.unique(rows[known]):
+        asked = np.flatnonzero(known & (rows == count))
+        near = np.abs(decode_rows - count) <= _WITHIN * count
+        kv = decode_kv_tokens[near]
+        low = np.searchsorted(kv, kv_tokens[asked] * (1 - _WITHIN), side="left")
+        high = np.searchsorted(kv, kv_tokens[asked] * (1 + _WITHIN), side="right")
+        if len(kv):
+            alone_ns = RangeMedian(decode_ns[near]).of(low, high)
+            found = np.flatnonzero(~np.isnan(alone_ns))
+            extra = device_ns[asked[found]] - np.rint(alone_ns[found]).astype(np.int64)
+            extras[asked[found]] = extra.clip(0, device_ns[asked[found]])
     return extras
 
 
-def _decodes(forwards: pl.DataFrame) -> _Decodes:
-    columns = ("decode_tokens", "kv_tokens", "device_ns")
-    known = (
-        forwards.filter(pl.col("mode") == ForwardMode.DECODE.value)
-        .select(pl.col(name).cast(pl.Int64) for name in columns)
-        .drop_nulls()
-        .sort("kv_tokens")
-    )
-    return _Decodes(*(known[name].to_numpy() for name in columns))
+def _ints(values: pl.Series) -> Ints:
+    return values.cast(pl.Int64).fill_null(-1).to_numpy()

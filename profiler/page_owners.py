@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from engine.batch import IntColumn
 from engine.observer import Owner, PageChange
+from profiler.stable_order import stable_order
 
 __all__ = ["Extents", "PageOwners"]
 
@@ -94,7 +95,7 @@ class PageOwners:
         if not noted:
             return
         forwards, pages, states = _flatten(noted)
-        order = np.argsort(pages, kind="stable")
+        order = stable_order(pages)
         forwards, pages, states = forwards[order], pages[order], states[order]
         last = np.empty(
             len(pages), dtype=np.bool_
@@ -109,7 +110,7 @@ class PageOwners:
         self._states[pages] = states  # of a page named twice the last assignment stays
         differs = states != before
         forwards, pages, states = forwards[differs], pages[differs], states[differs]
-        order = np.argsort(forwards, kind="stable")
+        order = stable_order(forwards)
         ids = np.array([each.forward_id for each in noted], dtype=np.uint32)
         self._segments.append(_Segment(ids[forwards[order]], pages[order], states[order], keyframe=False))
 

@@ -5,17 +5,21 @@ The one implementation of the definitions in docs/metrics.md; whatever draws or 
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from engine.batch import ForwardMode, Role
 from engine.observer import EventKind
 from profiler.culprits import Culprit, culprits
 from profiler.device_time import device_intervals, in_spans
+from profiler.forward_table import UNKNOWN_MODE, ForwardTable, forward_table
 from profiler.latency import gaps
 from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
+from profiler.request_rows import RequestRows, request_rows
 from profiler.tables import TraceLike, frame, request_names
+from profiler.token_gaps import DeviceTime, Gaps, gap_frame, token_gaps
 
-__all__ = ["WorstGap", "stalls", "worst_gap"]
+__all__ = ["WorstGap", "stalls", "stalls_of", "worst_gap"]
 
 _KEYS = ("rank", "rid")
 _DELAYS = {
@@ -60,24 +64,36 @@ def stalls(trace: TraceLike, min_ratio: float = 2.0) -> pl.DataFrame:
     - mixed_extra_ns, mixed_extra_estimator: null unless the own forward is MIXED, the request one of its
       decode rows, and the extra could be estimated.
     """
-    forwards = frame(trace, "forwards")
+    forwards = forward_table(trace)
+    return stalls_of(trace, forwards, request_rows(trace, forwards), min_ratio)
+
+
+def stalls_of(
+    trace: TraceLike, forwards: ForwardTable, rows: RequestRows, min_ratio: float = 2.0
+) -> pl.DataFrame:
+    """`stalls` for a caller that has the trace's forwards and rows as columns already."""
+    between = token_gaps(rows, forwards)
+    every = gap_frame(between, rows, forwards).with_columns(
+        mode=forwards.mode[rows.forward[between.row]], role=rows.role[between.row]
+    )
+    found = _with_others(every, between, trace, forwards, rows)
     named = pl.DataFrame(
         list(request_names(trace).items()), {"rid": pl.UInt32, "name": pl.String}, orient="row"
     )
-    own = forwards.select(own_forward_id="forward_id", own_mode="mode", own_start_ns="start_ns")
+    events = frame(trace, "events")
+    median = found.group_by("rid").agg(median_gap_ns=pl.col("gap_ns").median())
     listed = (
-        _with_causes(trace, gaps(trace), forwards)
-        .join(own, on="own_forward_id", how="left")
-        .with_columns(median_gap_ns=pl.col("gap_ns").median().over("rid"))
-        .with_columns(
-            ratio=pl.when(pl.col("median_gap_ns") > 0).then(pl.col("gap_ns") / pl.col("median_gap_ns"))
-        )
+        found.with_columns(_events_in(found, events, kind).alias(name) for name, kind in _DELAYS.items())
+        .join(median, on="rid", how="left")
         .filter(_is_stall() & (pl.col("gap_ns") >= min_ratio * pl.col("median_gap_ns")))
+        .with_columns(
+            ratio=pl.when(pl.col("median_gap_ns") > 0).then(pl.col("gap_ns") / pl.col("median_gap_ns")),
+            own_mode=pl.when(pl.col("mode") != UNKNOWN_MODE).then("mode"),
+        )
         .join(named, on="rid", how="left")
-        .with_columns(own_start_ns=pl.col("own_start_ns").clip(pl.col("start_ns"), pl.col("end_ns")))
         .sort("gap_ns", "start_ns", "rid", descending=[True, False, False])
     )
-    return _with_extras(trace, listed, forwards).select(
+    return _with_extras(_with_own_start(listed, trace), trace).select(
         "rid", "name", "rank", "token_index", "start_ns", "end_ns", "gap_ns", "median_gap_ns", "ratio",
         "own_forward_id", "own_mode", "own_start_ns", "others_ns", "other_forwards", *_DELAYS,
         "mixed_extra_ns", "mixed_extra_estimator",
@@ -127,26 +143,30 @@ def worst_gap(trace: TraceLike) -> WorstGap | None:
 
 def _is_stall() -> pl.Expr:
     delayed = pl.any_horizontal(pl.col(name) > 0 for name in _DELAYS)
-    mixed = pl.col("own_mode") == ForwardMode.MIXED.value
-    return (pl.col("others_ns") > 0).fill_null(False) | delayed | mixed.fill_null(False)
+    mixed = pl.col("mode") == ForwardMode.MIXED.value
+    return (pl.col("others_ns") > 0).fill_null(False) | delayed | mixed
 
 
-def _with_causes(trace: TraceLike, spans: pl.DataFrame, forwards: pl.DataFrame) -> pl.DataFrame:
-    """Adds others' device time and forwards in each gap, and the request's own delays."""
-    intervals = device_intervals(forwards)
+def _with_others(
+    every: pl.DataFrame, between: Gaps, trace: TraceLike, forwards: ForwardTable, rows: RequestRows
+) -> pl.DataFrame:
+    """Adds others' device time and forwards in each gap; null when a device interval is not known."""
+    device_time = DeviceTime.of_forwards(forwards)
+    if device_time is not None:
+        others_ns, other_forwards = device_time.of_others(between, rows)
+        return every.with_columns(others_ns=others_ns, other_forwards=other_forwards)
+    table = frame(trace, "forwards")
+    if table.select((pl.col("start_ns").is_null() | pl.col("end_ns").is_null()).any()).item():
+        unknown = pl.lit(None, pl.Int64)
+        return every.with_columns(others_ns=unknown, other_forwards=unknown)
+    intervals = device_intervals(table)
     own_rows = frame(trace, "rows").select("forward_id", "rid").unique()
-    every = in_spans(spans, intervals, ["rank"])
-    mine = in_spans(spans, intervals.join(own_rows, on="forward_id"), _KEYS)
-    unknown = forwards.select((pl.col("start_ns").is_null() | pl.col("end_ns").is_null()).any()).item()
-    columns = {
-        "others_ns": None if unknown else every["busy_ns"] - mine["busy_ns"],
-        "other_forwards": None if unknown else every["touching"] - mine["touching"],
-    }
-    spans = spans.with_columns(
-        (pl.lit(None, pl.Int64) if values is None else values).alias(name) for name, values in columns.items()
+    by_all = in_spans(every, intervals, ["rank"])
+    by_own = in_spans(every, intervals.join(own_rows, on="forward_id"), _KEYS)
+    return every.with_columns(
+        others_ns=by_all["busy_ns"] - by_own["busy_ns"],
+        other_forwards=by_all["touching"] - by_own["touching"],
     )
-    events = frame(trace, "events")
-    return spans.with_columns(_events_in(spans, events, kind).alias(name) for name, kind in _DELAYS.items())
 
 
 def _events_in(spans: pl.DataFrame, events: pl.DataFrame, kind: EventKind) -> pl.Series:
@@ -154,29 +174,33 @@ def _events_in(spans: pl.DataFrame, events: pl.DataFrame, kind: EventKind) -> pl
     instants = events.filter((pl.col("kind") == kind.value) & pl.col("rid").is_not_null()).select(
         *_KEYS, start_ns="t_ns", end_ns="t_ns"
     )
-    return in_spans(spans, instants, _KEYS)["ended"]
+    counts = np.zeros(spans.height, dtype=np.int64)
+    concerned = np.flatnonzero(spans["rid"].is_in(instants["rid"].unique().implode()).to_numpy())
+    if len(concerned):
+        counts[concerned] = in_spans(spans[concerned], instants, _KEYS)["ended"].to_numpy()
+    return pl.Series(counts)
 
 
-def _with_extras(trace: TraceLike, listed: pl.DataFrame, forwards: pl.DataFrame) -> pl.DataFrame:
+def _with_own_start(listed: pl.DataFrame, trace: TraceLike) -> pl.DataFrame:
+    """Adds when the own forward began on the device, held within the gap."""
+    own = frame(trace, "forwards").select(own_forward_id="forward_id", own_start_ns="start_ns")
+    return listed.join(own, on="own_forward_id", how="left").with_columns(
+        own_start_ns=pl.col("own_start_ns").clip(pl.col("start_ns"), pl.col("end_ns"))
+    )
+
+
+def _with_extras(listed: pl.DataFrame, trace: TraceLike) -> pl.DataFrame:
     """Adds the mixed extra where the own forward is MIXED and the request is one of its decode rows."""
-    extras = mixed_extras(forwards, listed["own_forward_id"].unique())
+    extras = mixed_extras(frame(trace, "forwards"), listed["own_forward_id"].unique())
     table = pl.DataFrame(
         {"own_forward_id": list(extras), "extra_ns": list(extras.values())},
         {"own_forward_id": listed.schema["own_forward_id"], "extra_ns": pl.Int64},
     )
-    decoding = (
-        frame(trace, "rows")
-        .filter(pl.col("role") == Role.DECODE.value)
-        .select("rid", own_forward_id="forward_id", decoding=pl.lit(True))
-        .unique()
-    )
+    known = pl.col("mixed_extra_ns").is_not_null()
     return (
         listed.join(table, on="own_forward_id", how="left")
-        .join(decoding, on=["rid", "own_forward_id"], how="left")
-        .with_columns(mixed_extra_ns=pl.when("decoding").then("extra_ns"))
-        .with_columns(
-            mixed_extra_estimator=pl.when(pl.col("mixed_extra_ns").is_not_null()).then(pl.lit(DECODE_MEDIAN))
-        )
+        .with_columns(mixed_extra_ns=pl.when(pl.col("role") == Role.DECODE.value).then("extra_ns"))
+        .with_columns(mixed_extra_estimator=pl.when(known).then(pl.lit(DECODE_MEDIAN)))
     )
 
 

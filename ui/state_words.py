@@ -1,0 +1,90 @@
+"""The scheduler's state in words: the same lines for the browser's panel and the terminal's."""
+
+from collections.abc import Iterator
+
+from profiler.replay import Budget, ForwardState, HalfDone, KvPages, SchedulerState
+from ui.words import UNKNOWN, count, name, seconds
+
+__all__ = ["state_lines"]
+
+_SHOWN_WAITING = 4
+
+
+def state_lines(state: SchedulerState) -> list[tuple[str, str]]:
+    """Label and value, line by line; a label alone heads the lines after it, up to the next one."""
+    return [
+        *_forward(state.forward),
+        *_half_done(state.half_done),
+        *_budgets(state),
+        *_requests(state),
+        *_kv(state.kv),
+    ]
+
+
+def _forward(forward: ForwardState | None) -> Iterator[tuple[str, str]]:
+    if forward is None:
+        yield "Forward", "none yet"
+        return
+    yield f"Forward {forward.forward_id}", forward.mode or UNKNOWN
+    yield "launched", seconds(forward.start_ns / 1e9)
+    yield "took", seconds((forward.end_ns - forward.start_ns) / 1e9)
+    yield "tokens", f"{count(forward.extend_tokens)} + {count(forward.decode_tokens)} decode"
+    if forward.evicted_pages:
+        yield "evicted", f"{count(forward.evicted_pages)} pages"
+    if forward.retracted_reqs:
+        yield "retracted", count(forward.retracted_reqs)
+
+
+def _half_done(request: HalfDone | None) -> Iterator[tuple[str, str]]:
+    if request is None:
+        yield "Half-done request", "none"
+        return
+    yield "Half-done request", name(request.name)
+    yield "cursor", f"[{count(request.prefix_len)}, {count(request.extend_end)})"
+    yield "of prompt", count(request.prompt_tokens)
+    yield "chunk", str(request.number) if request.of is None else f"{request.number} of {request.of}"
+    yield "inflight_middle_chunks", count(request.inflight_middle_chunks)
+
+
+def _budgets(state: SchedulerState) -> Iterator[tuple[str, str]]:
+    if not state.budgets:
+        yield "Budgets", "no prefill was planned"
+        return
+    yield "Budgets", "before → after"
+    for budget in state.budgets:
+        yield budget.name, _budget(budget)
+    stopped = UNKNOWN if state.stop_reason is None else state.stop_reason.lower().replace("_", " ")
+    yield "stopped by", stopped if state.blocked is None else f"{stopped}, at {name(state.blocked)}"
+
+
+def _budget(budget: Budget) -> str:
+    if budget.start_tokens is None and budget.end_tokens is None:
+        return "off"
+    return f"{count(budget.start_tokens)} → {count(budget.end_tokens)}"
+
+
+def _requests(state: SchedulerState) -> Iterator[tuple[str, str]]:
+    riding = sum(request.in_forward for request in state.running)
+    yield "Running", f"{count(len(state.running))}, {count(riding)} in this forward"
+    tokens = [request.prompt_tokens for request in state.waiting]
+    total = UNKNOWN if None in tokens else f"{sum(t for t in tokens if t is not None):,}"
+    yield "Waiting", f"{count(len(state.waiting))}, {total} tokens"
+    for request in state.waiting[:_SHOWN_WAITING]:
+        waited = None if request.waited_ns is None else request.waited_ns / 1e9
+        yield f"  {name(request.name)}", seconds(waited)
+    if len(state.waiting) > _SHOWN_WAITING:
+        yield "  and others", count(len(state.waiting) - _SHOWN_WAITING)
+
+
+def _kv(kv: KvPages | None) -> Iterator[tuple[str, str]]:
+    if kv is None:
+        yield "KV pages", UNKNOWN
+        return
+    yield "KV pages", count(kv.total)
+    for label, pages in (
+        ("locked", kv.locked),
+        ("private", kv.private),
+        ("evictable", kv.evictable),
+        ("free", kv.free),
+    ):
+        yield label, count(pages) if not kv.total or pages is None else f"{pages:,}  {pages / kv.total:.0%}"
