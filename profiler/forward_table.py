@@ -39,6 +39,7 @@ class ForwardTable:
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     on_device: NDArray[np.bool_]
+    plan_start_ns: NDArray[np.int64]
     plan_end_ns: NDArray[np.int64]
     result_end_ns: NDArray[np.int64]  # UNKNOWN_TIME where the trace lacks it
     extend_tokens: NDArray[np.int64]
@@ -73,6 +74,7 @@ def forward_table(trace: TraceLike) -> ForwardTable:
             start_ns=pl.coalesce(*_STARTS),
             end_ns=pl.coalesce(*_ENDS),
             on_device=pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null(),
+            plan_start_ns=pl.coalesce("plan_start_ns", *_STARTS),
             plan_end_ns=pl.coalesce("plan_end_ns", *_STARTS),
             result_end_ns=pl.col("result_end_ns").fill_null(UNKNOWN_TIME),
             flops=pl.sum_horizontal(*_FLOPS, ignore_nulls=False).fill_null(UNKNOWN),

@@ -87,4 +87,4 @@ def _kv(kv: KvPages | None) -> Iterator[tuple[str, str]]:
         ("evictable", kv.evictable),
         ("free", kv.free),
     ):
-        yield label, count(pages) if not kv.total or pages is None else f"{pages:,}  {pages / kv.total:.0%}"
+        yield label, count(pages) if not kv.total or pages is None else f"{pages:,}  {pages / kv.total * 100:.0f} %"

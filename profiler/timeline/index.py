@@ -1,7 +1,6 @@
 """What a timeline needs of every forward and row, computed once a trace."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -92,8 +91,3 @@ def _worst(forwards: ForwardTable, rows: RequestRows) -> tuple[int, int] | None:
     longest = np.flatnonzero(lengths == lengths.max())
     at = longest[gaps.start_ns[longest].argmin()]
     return int(rows.rids[gaps.request[at]]), int(rows.token_index[gaps.row[at]])
-
-
-def load_index(trace: Any) -> Index:
-    """Build."""
-    return build_index(trace)

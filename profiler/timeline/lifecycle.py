@@ -80,11 +80,13 @@ def lifecycle(trace: TraceLike, forwards: ForwardTable, rows: RequestRows) -> Li
     )
 
 
-_SCHEMA = {"rid": pl.Int64, "t_ns": pl.Int64, "since_ns": pl.Int64, "phase": pl.UInt8, "order": pl.Int64}
+_SCHEMA = pl.Schema(
+    {"rid": pl.Int64(), "t_ns": pl.Int64(), "since_ns": pl.Int64(), "phase": pl.UInt8(), "order": pl.Int64()}
+)
 
 
 def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
-    """An arrival is noticed after the forward that its event names was planned."""
+    """What arrives while a forward is planned is noticed after it: its event names that forward."""
     kinds = pl.DataFrame(
         {
             "kind": [k.value for k in _MARKS],
@@ -93,9 +95,15 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
         {"kind": pl.UInt8, "phase": pl.UInt8},
     )
     planned = pl.DataFrame(
-        {"forward_id": forwards.forward_id, "seen_ns": forwards.plan_end_ns + 1}
+        {
+            "forward_id": forwards.forward_id,
+            "plan_start_ns": forwards.plan_start_ns,
+            "plan_end_ns": forwards.plan_end_ns,
+        }
     ).with_columns(pl.col("forward_id").cast(pl.UInt32))
-    arrives = pl.col("kind") == EventKind.ARRIVE.value
+    unseen = (pl.col("kind") == EventKind.ARRIVE.value) & pl.col("t_ns").is_between(
+        "plan_start_ns", "plan_end_ns"
+    )
     return (
         events.with_row_index("order")
         .filter(pl.col("rid").is_not_null() & pl.col("t_ns").is_not_null())
@@ -103,7 +111,7 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
         .join(planned, on="forward_id", how="left", maintain_order="left")
         .select(
             pl.col("rid").cast(pl.Int64),
-            t_ns=pl.when(arrives).then(pl.max_horizontal("t_ns", "seen_ns")).otherwise("t_ns"),
+            t_ns=pl.when(unseen).then(pl.col("plan_end_ns") + 1).otherwise("t_ns"),
             since_ns="t_ns",
             phase="phase",
             order=pl.col("order").cast(pl.Int64),

@@ -54,7 +54,7 @@ class Requests:
         return [rid for rid, _ in zip(found, range(limit), strict=False)]
 
 
-def known(value: "np.integer[object] | int") -> int | None:
+def known(value: "np.signedinteger | int") -> int | None:
     """A number of a column, None where it is unknown."""
     return None if value == UNKNOWN else int(value)
 

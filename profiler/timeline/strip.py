@@ -87,4 +87,5 @@ def _extremes(forwards: ForwardTable, at: Ints, start_ns: int, width_ns: int) ->
         run = np.repeat(np.arange(len(first)), np.diff(first, append=len(at)))
         hits = np.flatnonzero(values == largest[run])
         kept.append(hits[np.flatnonzero(np.diff(run[hits], prepend=-1))])
-    return at[np.unique(np.concatenate(kept))]
+    chosen: Ints = at[np.unique(np.concatenate(kept))]
+    return chosen

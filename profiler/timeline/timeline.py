@@ -11,9 +11,9 @@ from profiler.forward_table import UNKNOWN
 from profiler.replay import Replay, SchedulerState
 from profiler.summary import summarize
 from profiler.timeline import choice
+from profiler.timeline.cache import load_index
 from profiler.timeline.delays import delays
 from profiler.timeline.gap_details import GapReader
-from profiler.timeline.index import load_index
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.lanes import LaneMaker
 from profiler.timeline.lifecycle import Lifecycle, lifecycle
@@ -69,7 +69,7 @@ class Timeline:
 
     @property
     def end_ns(self) -> int:
-        """Just after the last result, or the last arrival where there is no forward: [start_ns, end_ns) is all."""
+        """Just after the last result or arrival, so that [start_ns, end_ns) holds everything."""
         return self._index.end_ns
 
     @property
