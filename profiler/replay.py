@@ -132,7 +132,7 @@ class Replay:
 
     def at(self, t_ns: int) -> SchedulerState:
         """The state at a time: that of the forward last planned by then, with who has come and gone since."""
-        position = int(np.searchsorted(self._planned(), t_ns, side="right")) - 1
+        position = self._planned_by(t_ns)
         running = self._states(Phase.DECODING, t_ns, position)
         waiting = self._states(Phase.WAITING, t_ns, position)
         if position < 0:
@@ -158,8 +158,13 @@ class Replay:
             pending_tokens=record["pending_tokens"],
         )
 
-    def _planned(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return self.forwards.plan_end_ns
+    def _planned_by(self, t_ns: int) -> int:
+        """Position of the forward planned last by then, -1 for none. Those of several ranks are unordered."""
+        by_then = np.flatnonzero(self.forwards.plan_end_ns <= t_ns)
+        if not len(by_then):
+            return -1
+        latest_first = self.forwards.plan_end_ns[by_then][::-1]
+        return int(by_then[len(by_then) - 1 - int(latest_first.argmax())])
 
     def _record(self, position: int) -> dict[str, Any]:
         forward_id = int(self.forwards.forward_id[position])

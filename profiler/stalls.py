@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from engine.batch import ForwardMode, Role
 from engine.observer import EventKind
 from profiler.culprits import Culprit, culprits
 from profiler.device_time import device_intervals, in_spans
-from profiler.forward_table import UNKNOWN_MODE, ForwardTable, forward_table
+from profiler.forward_table import UNKNOWN_MODE, UNKNOWN_TIME, ForwardTable, forward_table
 from profiler.latency import gaps
 from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
 from profiler.request_rows import RequestRows, request_rows
@@ -73,27 +74,40 @@ def stalls_of(
 ) -> pl.DataFrame:
     """`stalls` for a caller that has the trace's forwards and rows as columns already."""
     between = token_gaps(rows, forwards)
-    every = gap_frame(between, rows, forwards).with_columns(
-        mode=forwards.mode[rows.forward[between.row]], role=rows.role[between.row]
-    )
-    found = _with_others(every, between, trace, forwards, rows)
+    median = _medians(between)
+    others = _others(between, trace, forwards, rows)
+    counts = _delays(between, trace, forwards, rows)
+    mixed = forwards.mode[rows.forward[between.row]] == ForwardMode.MIXED.value
+    held = np.logical_or.reduce([count > 0 for count in counts.values()])
+    is_stall = mixed | held if others is None else mixed | held | (others[0] > 0)
+    chosen = is_stall & (between.end_ns - between.start_ns >= min_ratio * median)
+    unknown = pl.lit(None, pl.Int64)
+    own = rows.forward[between.row[chosen]]
     named = pl.DataFrame(
         list(request_names(trace).items()), {"rid": pl.UInt32, "name": pl.String}, orient="row"
     )
-    events = frame(trace, "events")
-    median = found.group_by("rid").agg(median_gap_ns=pl.col("gap_ns").median())
     listed = (
-        found.with_columns(_events_in(found, events, kind).alias(name) for name, kind in _DELAYS.items())
-        .join(median, on="rid", how="left")
-        .filter(_is_stall() & (pl.col("gap_ns") >= min_ratio * pl.col("median_gap_ns")))
+        gap_frame(between.of(chosen), rows, forwards)
+        .with_columns(
+            median_gap_ns=median[chosen],
+            others_ns=unknown if others is None else others[0][chosen],
+            other_forwards=unknown if others is None else others[1][chosen],
+            own_mode=forwards.mode[own],
+            own_start_ns=np.where(forwards.on_device[own], forwards.start_ns[own], UNKNOWN_TIME),
+            role=rows.role[between.row[chosen]],
+            **{name: count[chosen] for name, count in counts.items()},
+        )
         .with_columns(
             ratio=pl.when(pl.col("median_gap_ns") > 0).then(pl.col("gap_ns") / pl.col("median_gap_ns")),
-            own_mode=pl.when(pl.col("mode") != UNKNOWN_MODE).then("mode"),
+            own_mode=pl.when(pl.col("own_mode") != UNKNOWN_MODE).then("own_mode"),
+            own_start_ns=pl.when(pl.col("own_start_ns") != UNKNOWN_TIME).then(
+                pl.col("own_start_ns").clip(pl.col("start_ns"), pl.col("end_ns"))
+            ),
         )
         .join(named, on="rid", how="left")
         .sort("gap_ns", "start_ns", "rid", descending=[True, False, False])
     )
-    return _with_extras(_with_own_start(listed, trace), trace).select(
+    return _with_extras(listed, trace).select(
         "rid", "name", "rank", "token_index", "start_ns", "end_ns", "gap_ns", "median_gap_ns", "ratio",
         "own_forward_id", "own_mode", "own_start_ns", "others_ns", "other_forwards", *_DELAYS,
         "mixed_extra_ns", "mixed_extra_estimator",
@@ -141,52 +155,52 @@ def worst_gap(trace: TraceLike) -> WorstGap | None:
     )
 
 
-def _is_stall() -> pl.Expr:
-    delayed = pl.any_horizontal(pl.col(name) > 0 for name in _DELAYS)
-    mixed = pl.col("mode") == ForwardMode.MIXED.value
-    return (pl.col("others_ns") > 0).fill_null(False) | delayed | mixed
+def _medians(between: Gaps) -> NDArray[np.float64]:
+    """(gaps,) median gap of each one's request."""
+    lengths = pl.DataFrame({"request": between.request, "gap_ns": between.end_ns - between.start_ns})
+    medians = lengths.group_by("request").agg(pl.col("gap_ns").median(), pl.len()).sort("request")
+    return np.repeat(medians["gap_ns"].to_numpy(), medians["len"].to_numpy())
 
 
-def _with_others(
-    every: pl.DataFrame, between: Gaps, trace: TraceLike, forwards: ForwardTable, rows: RequestRows
-) -> pl.DataFrame:
-    """Adds others' device time and forwards in each gap; null when a device interval is not known."""
+def _others(
+    between: Gaps, trace: TraceLike, forwards: ForwardTable, rows: RequestRows
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Others' device time and forwards in each gap; None when a device interval is not known."""
     device_time = DeviceTime.of_forwards(forwards)
     if device_time is not None:
-        others_ns, other_forwards = device_time.of_others(between, rows)
-        return every.with_columns(others_ns=others_ns, other_forwards=other_forwards)
+        return device_time.of_others(between, rows)
     table = frame(trace, "forwards")
     if table.select((pl.col("start_ns").is_null() | pl.col("end_ns").is_null()).any()).item():
-        unknown = pl.lit(None, pl.Int64)
-        return every.with_columns(others_ns=unknown, other_forwards=unknown)
-    intervals = device_intervals(table)
+        return None
+    spans, intervals = gap_frame(between, rows, forwards), device_intervals(table)
     own_rows = frame(trace, "rows").select("forward_id", "rid").unique()
-    by_all = in_spans(every, intervals, ["rank"])
-    by_own = in_spans(every, intervals.join(own_rows, on="forward_id"), _KEYS)
-    return every.with_columns(
-        others_ns=by_all["busy_ns"] - by_own["busy_ns"],
-        other_forwards=by_all["touching"] - by_own["touching"],
-    )
+    by_all = in_spans(spans, intervals, ["rank"])
+    by_own = in_spans(spans, intervals.join(own_rows, on="forward_id"), _KEYS)
+    difference = by_all.select(pl.col(name) - by_own[name] for name in ("busy_ns", "touching"))
+    return difference["busy_ns"].to_numpy(), difference["touching"].to_numpy()
 
 
-def _events_in(spans: pl.DataFrame, events: pl.DataFrame, kind: EventKind) -> pl.Series:
-    """Number of the request's events of this kind in (start_ns, end_ns] of each gap."""
-    instants = events.filter((pl.col("kind") == kind.value) & pl.col("rid").is_not_null()).select(
-        *_KEYS, start_ns="t_ns", end_ns="t_ns"
-    )
-    counts = np.zeros(spans.height, dtype=np.int64)
-    concerned = np.flatnonzero(spans["rid"].is_in(instants["rid"].unique().implode()).to_numpy())
-    if len(concerned):
-        counts[concerned] = in_spans(spans[concerned], instants, _KEYS)["ended"].to_numpy()
-    return pl.Series(counts)
+def _delays(
+    between: Gaps, trace: TraceLike, forwards: ForwardTable, rows: RequestRows
+) -> dict[str, NDArray[np.int64]]:
+    """How many events of each kind that delays the request lie in (start_ns, end_ns] of each gap."""
+    events = frame(trace, "events").filter(pl.col("rid").is_not_null())
+    return {
+        name: _events_in(between, events.filter(pl.col("kind") == kind.value), forwards, rows)
+        for name, kind in _DELAYS.items()
+    }
 
 
-def _with_own_start(listed: pl.DataFrame, trace: TraceLike) -> pl.DataFrame:
-    """Adds when the own forward began on the device, held within the gap."""
-    own = frame(trace, "forwards").select(own_forward_id="forward_id", own_start_ns="start_ns")
-    return listed.join(own, on="own_forward_id", how="left").with_columns(
-        own_start_ns=pl.col("own_start_ns").clip(pl.col("start_ns"), pl.col("end_ns"))
-    )
+def _events_in(
+    between: Gaps, events: pl.DataFrame, forwards: ForwardTable, rows: RequestRows
+) -> NDArray[np.int64]:
+    counts = np.zeros(len(between.row), dtype=np.int64)
+    concerned = np.isin(rows.rids, events["rid"].unique().to_numpy())[between.request]
+    if concerned.any():
+        instants = events.select(*_KEYS, start_ns="t_ns", end_ns="t_ns")
+        spans = gap_frame(between.of(concerned), rows, forwards)
+        counts[concerned] = in_spans(spans, instants, _KEYS)["ended"].to_numpy()
+    return counts
 
 
 def _with_extras(listed: pl.DataFrame, trace: TraceLike) -> pl.DataFrame:
