@@ -9,7 +9,6 @@ import polars as pl
 
 from profiler.forward_table import UNKNOWN
 from profiler.replay import Replay, SchedulerState
-from profiler.summary import summarize
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
 from profiler.timeline.delays import delays
@@ -98,6 +97,8 @@ class Timeline:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """`profiler.summary.summarize`; takes seconds on a trace of a million forwards."""
+        from profiler.summary import summarize  # loads scipy, which no picture waits for
+
         return summarize(self.trace)
 
     def strip(self, start_ns: int, end_ns: int, columns: int) -> Strip:
