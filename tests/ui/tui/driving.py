@@ -1,0 +1,84 @@
+"""Drives the terminal application in a test: keys in, lines of text out."""
+
+import asyncio
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+
+from profiler.timeline.timeline import Timeline
+from ui.tui.app import ChunkscopeApp, make_app
+from ui.tui.canvas import Canvas
+from ui.tui.replay_screen import ReplayScreen
+
+__all__ = ["WIDE", "FakeClock", "Session", "drive"]
+
+WIDE = (120, 40)
+
+
+class FakeClock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Session:
+    """An application under way."""
+
+    def __init__(self, app: ChunkscopeApp, pilot: Pilot[None], clock: FakeClock) -> None:
+        self.app, self.pilot, self.clock = app, pilot, clock
+        self.picture = app.picture
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Into the line at the bottom, ended with Enter."""
+        await self.press(*(_KEYS.get(c, c) for c in text), "enter")
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.now_s += seconds
+        self.replay.tick()
+
+    @property
+    def replay(self) -> ReplayScreen:
+        screen = self.app.screen_stack[1]
+        assert isinstance(screen, ReplayScreen)
+        return screen
+
+    @property
+    def lines(self) -> list[str]:
+        """What the canvas shows."""
+        canvas = self.replay.query_one(Canvas)
+        return [canvas.render_line(y).text for y in range(canvas.size.height)]
+
+    @property
+    def cursor_s(self) -> float:
+        return self.picture.view.cursor_ns / 1e9
+
+
+_KEYS = {".": "full_stop", "#": "number_sign", "-": "minus", " ": "space"}
+
+
+def drive(
+    timeline: Timeline,
+    act: Callable[[Session], object],
+    *,
+    size: tuple[int, int] = WIDE,
+    live: bool = False,
+    ascii_only: bool = False,
+) -> None:
+    """Open the application, let `act` (a coroutine function) use it, and close it."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        app = make_app(timeline, live=live, clock=clock, poll_s=0.02, ascii_only=ascii_only)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await act(Session(app, pilot, clock))  # type: ignore[misc]
+
+    asyncio.run(run())

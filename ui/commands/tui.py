@@ -1,0 +1,41 @@
+"""`chunkscope tui`: replay a trace in the terminal, or follow one that grows."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from ui.errors import UserError
+
+__all__ = ["command"]
+
+
+@click.command("tui")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--live", is_flag=True, help="Follow a trace while it is recorded.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
+def command(trace: Path, live: bool, ascii_only: bool) -> None:
+    """Replay a trace in the terminal, or follow one that grows.
+
+    Who is silent at the cursor and because of whom, forwards against the chunk budget, a lane a request, KV
+    pages. Press ? for the keys.
+    """
+    _check_terminal()
+
+    from profiler.timeline.timeline import open_timeline
+    from ui.tui.app import make_app
+
+    app = make_app(open_timeline(trace), live=live, ascii_only=ascii_only or not _shows_unicode())
+    app.run()
+
+
+def _check_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("tui needs a terminal on standard input and output: run it in one, or use `stats`")
+    if os.environ.get("TERM") == "dumb":
+        raise UserError("tui needs a terminal that can place its cursor: TERM is dumb, use `stats`")
+
+
+def _shows_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

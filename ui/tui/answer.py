@@ -1,0 +1,109 @@
+"""What happens at the cursor in one sentence: who is silent since when, and because of whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.batch import ForwardMode
+from profiler.replay import SchedulerState
+from profiler.timeline.tiles import Chunk, GapDetail
+from ui import words
+from ui.tui.text import instant, shown
+
+__all__ = ["Answer", "answer", "reason"]
+
+Stall = Mapping[str, Any]  # a row of `profiler.stalls.stalls`
+
+NAME_CELLS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The effect, its cause in full and in brief, and what comes next; empty where nothing is to be said."""
+
+    effect: str
+    cause: str = ""
+    brief: str = ""
+    then: str = ""
+
+
+def answer(
+    state: SchedulerState, silent: Sequence[Stall], gap: GapDetail | None, next_stall: Stall | None
+) -> Answer:
+    """From the state at the cursor, the listed stalls there, and the gap of the first of these.
+
+    `next_stall` is the first one after the cursor.
+    """
+    if silent:
+        return _stalled(state, silent, gap)
+    then = f"Next stall at {instant(next_stall['start_ns'])} s" if next_stall else "No stall after this"
+    return Answer(f"{_activity(state)}, no stall here.", then=then)
+
+
+def reason(stall: Stall) -> str:
+    """Why a stall is one, in a few words."""
+    if stall["retractions"]:
+        return "retracted, it gave back its KV"
+    if stall["sit_outs"]:
+        return "no KV for its next token"
+    if stall["deferrals"]:
+        return "deferred by the prefill-decode interval"
+    if stall["others_ns"]:
+        return "prefill goes first"
+    return "prefill rides in its forward"
+
+
+def _stalled(state: SchedulerState, silent: Sequence[Stall], gap: GapDetail | None) -> Answer:
+    since = instant(min(stall["start_ns"] for stall in silent))
+    who = shown(silent[0]["name"], NAME_CELLS) if len(silent) == 1 else f"{len(silent):,} decodes"
+    cause, brief = _cause(state, silent[0], gap)
+    then = f"Next token at {instant(min(stall['end_ns'] for stall in silent))} s"
+    return Answer(f"{who} silent since {since} s: ", f"{cause}.", brief, then)
+
+
+def _cause(state: SchedulerState, stall: Stall, gap: GapDetail | None) -> tuple[str, str]:
+    """The cause in full and in brief."""
+    if stall["retractions"] or stall["sit_outs"] or stall["deferrals"]:
+        return reason(stall), reason(stall)
+    chunk = None if gap is None else _running(gap, state.t_ns)
+    if chunk is not None:
+        return _of_chunk(state, chunk)
+    if gap is not None and gap.culprits:
+        first = gap.culprits[0]
+        name = shown(first.name, NAME_CELLS)
+        return f"{name} held the device for {words.seconds(first.device_ns / 1e9)} of it", f"{name} first"
+    return reason(stall), reason(stall)
+
+
+def _running(gap: GapDetail, t_ns: int) -> Chunk | None:
+    """The culprit's chunk on the device at a moment, the largest of several."""
+    here = [chunk for chunk in gap.chunks if chunk.start_ns <= t_ns < chunk.end_ns]
+    return max(here, key=lambda chunk: chunk.extend_end - chunk.prefix_len, default=None)
+
+
+def _of_chunk(state: SchedulerState, chunk: Chunk) -> tuple[str, str]:
+    name, k, n = shown(chunk.name, NAME_CELLS), chunk.number, chunk.of
+    tokens = words.count(chunk.extend_end - chunk.prefix_len)
+    if n == 1:
+        return f"the whole prompt of {name}, {tokens} tokens, goes first", f"{name} {tokens} tokens first"
+    place, brief = (f"chunk {k} of {n}", f"chunk {k}/{n}") if n is not None else (f"chunk {k}", f"chunk {k}")
+    if k == n:
+        return f"{name} computes its last chunk, {k} of {n}", f"{name} {brief} is its last"
+    if state.half_done is not None and state.half_done.rid == chunk.rid:
+        return f"{name} holds the half-done slot, {place}", f"{name} {brief} holds the slot"
+    return f"{name} computes {place}", f"{name} {brief} first"
+
+
+def _activity(state: SchedulerState) -> str:
+    forward = state.forward
+    if forward is None:
+        return "Before the first forward"
+    decodes = words.plural(len(state.running), "decode")
+    if not forward.on_device:
+        return f"Between two forwards, {decodes} in progress"
+    if forward.mode == ForwardMode.DECODE.name:
+        return f"{words.plural(forward.decode_tokens or 0, 'decode')} running"
+    prompt = f"{words.count(forward.extend_tokens)} prompt tokens"
+    if forward.mode == ForwardMode.MIXED.name:
+        return f"{prompt} and {words.plural(forward.decode_tokens or 0, 'decode')} in one forward"
+    return f"{prompt} in prefill, {decodes} in progress"

@@ -1,0 +1,91 @@
+"""The Textual application: a theme of the palette's colours, and the replay screen."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
+from textual.theme import Theme
+
+from profiler.timeline.timeline import Timeline
+from ui.palette import DARK
+from ui.tui import moves
+from ui.tui.follower import writer_of
+from ui.tui.glyphs import PLAIN, UNICODE, AsciiFilter
+from ui.tui.ink import Inks
+from ui.tui.picture import Following, Picture
+from ui.tui.replay_screen import ReplayScreen
+from ui.tui.source import Source
+from ui.tui.view import View
+
+__all__ = ["ChunkscopeApp", "make_app"]
+
+POLL_S = 0.5
+
+THEME = Theme(
+    name="chunkscope",
+    primary=DARK.accent,
+    accent=DARK.accent,
+    foreground=DARK.text,
+    background=DARK.page,
+    surface=DARK.page,
+    panel=DARK.panel,
+    dark=True,
+    variables={"block-cursor-background": DARK.selected, "block-cursor-foreground": DARK.text},
+)
+
+
+class ChunkscopeApp(App[None]):
+    """Shows one picture; `ascii_only` draws everything in ASCII."""
+
+    TITLE = "Chunkscope"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, picture: Picture, *, clock: Callable[[], float], poll_s: float, ascii_only: bool
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.picture = picture
+        self._clock = clock
+        self._poll_s = poll_s
+        self._ascii = [AsciiFilter()] if ascii_only else []
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Those of every application, then ASCII where only that can be shown."""
+        return [*super().get_line_filters(), *self._ascii]
+
+    def on_mount(self) -> None:
+        """Open the replay."""
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        inks = Inks(sixteen=self.console.color_system in ("standard", "windows"))
+        self.push_screen(ReplayScreen(self.picture, inks, self._clock, self._poll_s))
+
+
+def make_app(
+    timeline: Timeline,
+    *,
+    live: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    poll_s: float = POLL_S,
+    ascii_only: bool = False,
+) -> ChunkscopeApp:
+    """The application on a timeline; with `live` it follows a trace that grows. May raise TraceError."""
+    source = Source(timeline)
+    picture = Picture(source, View.whole(timeline.start_ns, timeline.end_ns))
+    picture.marks = PLAIN if ascii_only else UNICODE
+    if live:
+        picture.following = writer_of(timeline.trace)
+    if picture.following is Following.LIVE:
+        picture.at_end = True
+        moves.trace_grew(picture)
+    else:
+        moves.opening(picture)
+    return ChunkscopeApp(picture, clock=clock, poll_s=poll_s, ascii_only=ascii_only)

@@ -1,0 +1,161 @@
+"""Tiles of a window as terminal cells: arrays of one glyph and one ink a cell, without a terminal.
+
+A cell of a lane shows the kind that covers most of it, with stalls weighted 2.5 and chunks 3, so that a short
+stall stays visible at any zoom. A token counts for what the other kinds leave free of its cell.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.timeline.tiles import UNKNOWN, Lane, LaneKind
+from ui.tui.glyphs import UNICODE, Marks
+from ui.tui.ink import CURSOR, Ink
+from ui.tui.text import Line
+
+__all__ = ["Cells", "blank", "columns_of", "lane_cells"]
+
+WEIGHTS = {
+    LaneKind.CHUNK: 3.0,
+    LaneKind.STALL_PREFILL: 2.5,
+    LaneKind.STALL_MIXED: 2.5,
+    LaneKind.STALL_HELD: 2.5,
+    LaneKind.STALL_DEFERRED: 2.5,
+    LaneKind.QUEUED: 1.0,
+}
+INKS = {
+    LaneKind.CHUNK: Ink.CHUNK,
+    LaneKind.STALL_PREFILL: Ink.STALL,
+    LaneKind.STALL_MIXED: Ink.MIXED,
+    LaneKind.STALL_HELD: Ink.HELD,
+    LaneKind.STALL_DEFERRED: Ink.DEFERRED,
+    LaneKind.QUEUED: Ink.QUEUED,
+    LaneKind.TOKEN: Ink.DECODE,
+}
+_KINDS = (*WEIGHTS, LaneKind.TOKEN)
+
+
+@dataclass(slots=True)
+class Cells:
+    """One row of the chart: a glyph and an ink for each cell."""
+
+    glyph: NDArray[np.str_]
+    ink: NDArray[np.uint8]
+
+    def write(self, column: int, text: str, ink: Ink) -> None:
+        """Put text of one-cell characters over the cells from `column` on, as far as they reach."""
+        text = text[: max(len(self.ink) - column, 0)]
+        self.glyph[column : column + len(text)] = list(text)
+        self.ink[column : column + len(text)] = ink
+
+    def spans(self, cursor: int | None = None) -> Line:
+        """The row as spans, crossed by the cursor at a column."""
+        glyph, ink = self.glyph, self.ink
+        if cursor is not None:
+            glyph, ink = glyph.copy(), ink.copy()
+            glyph[cursor] = "│"
+            ink[cursor] |= CURSOR
+        bounds = [0, *(np.flatnonzero(np.diff(ink)) + 1).tolist(), len(ink)]
+        text = "".join(glyph.tolist())
+        return [(text[a:b], int(ink[a])) for a, b in pairwise(bounds) if b > a]
+
+
+def blank(columns: int) -> Cells:
+    """A row with nothing on it."""
+    return Cells(np.full(columns, " ", dtype="<U1"), np.full(columns, Ink.BLANK, dtype=np.uint8))
+
+
+def columns_of(t_ns: NDArray[np.int64], start_ns: int, end_ns: int, columns: int) -> NDArray[np.int64]:
+    """The column that shows each moment; outside [0, columns) when out of sight."""
+    return (t_ns - start_ns) * columns // (end_ns - start_ns)
+
+
+def lane_cells(lane: Lane, start_ns: int, end_ns: int, columns: int, marks: Marks = UNICODE) -> Cells:
+    """The lane of a request over [start_ns, end_ns) in so many cells."""
+    edges = np.linspace(start_ns, end_ns, columns + 1)
+    width_ns = (end_ns - start_ns) / columns
+    covered = np.stack([_covered_ns(lane, kind, edges) for kind in WEIGHTS]) / width_ns
+    tokens = _holds_token(lane, start_ns, end_ns, columns)
+    weights = np.array(list(WEIGHTS.values()))[:, None]
+    free = np.clip(1.0 - covered.sum(axis=0), 1e-9, 1.0)
+    scores = np.vstack([covered * weights, np.where(tokens, free, 0.0)])
+    best = np.where(scores.max(axis=0) > 0, scores.argmax(axis=0), -1)
+    cells = blank(columns)
+    for index, kind in enumerate(_KINDS):
+        cells.glyph[best == index] = _glyph(kind, marks)
+        cells.ink[best == index] = INKS[kind]
+    _number_chunks(cells, lane, edges, best == _KINDS.index(LaneKind.CHUNK))
+    return cells
+
+
+def _glyph(kind: LaneKind, marks: Marks) -> str:
+    return {
+        LaneKind.CHUNK: marks.chunk,
+        LaneKind.STALL_PREFILL: marks.stall,
+        LaneKind.STALL_MIXED: marks.mixed,
+        LaneKind.STALL_HELD: marks.held,
+        LaneKind.STALL_DEFERRED: marks.deferred,
+        LaneKind.QUEUED: marks.queued,
+        LaneKind.TOKEN: marks.decode,
+    }[kind]
+
+
+def _covered_ns(lane: Lane, kind: LaneKind, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Time of each column that items of a kind take; those of one kind follow one another.
+
+    Their covered time up to a moment is a broken line through the items' ends: its differences between the
+    edges of the columns are what each column holds. A bucket's busy time is spread over its length.
+    """
+    chosen = lane.kind == kind
+    if not chosen.any():
+        return np.zeros(len(edges) - 1)
+    ends = np.column_stack([lane.start_ns[chosen], lane.end_ns[chosen]]).ravel().astype(np.float64)
+    busy_ns = lane.busy_ns[chosen].astype(np.float64)
+    up_to = np.column_stack([np.cumsum(busy_ns) - busy_ns, np.cumsum(busy_ns)]).ravel()
+    return np.diff(np.interp(edges, np.maximum.accumulate(ends), up_to))
+
+
+def _holds_token(lane: Lane, start_ns: int, end_ns: int, columns: int) -> NDArray[np.bool_]:
+    """Which columns hold a token; a bucket of tokens holds one in every column it reaches."""
+    chosen = lane.kind == LaneKind.TOKEN
+    first = columns_of(lane.start_ns[chosen], start_ns, end_ns, columns)
+    last = columns_of(np.maximum(lane.end_ns[chosen], lane.start_ns[chosen]), start_ns, end_ns, columns)
+    seen = (last >= 0) & (first < columns)
+    steps = np.zeros(columns + 1, dtype=np.int64)
+    np.add.at(steps, np.clip(first[seen], 0, columns), 1)
+    np.add.at(steps, np.clip(last[seen] + 1, 0, columns), -1)
+    return np.asarray(np.cumsum(steps)[:-1] > 0)
+
+
+def _number_chunks(cells: Cells, lane: Lane, edges: NDArray[np.float64], is_chunk: NDArray[np.bool_]) -> None:
+    """Shades the chunks of a lane in turn, and writes k or k/n on those that have room for it."""
+    chosen = np.flatnonzero(lane.kind == LaneKind.CHUNK)
+    if not len(chosen) or not is_chunk.any():
+        return
+    owners = np.where(is_chunk, _nearest(lane, chosen, (edges[:-1] + edges[1:]) / 2), -1)
+    cells.ink[is_chunk & (lane.number[owners] % 2 == 0)] = Ink.CHUNK_ALTERNATE
+    bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
+    for first, after in pairwise(bounds):
+        item = int(owners[first])
+        if item >= 0 and lane.count[item] == 1:
+            text = _chunk_text(int(lane.number[item]), int(lane.of[item]), after - first)
+            cells.glyph[first : first + len(text)] = list(text)
+
+
+def _nearest(lane: Lane, chosen: NDArray[np.int64], at_ns: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The item among `chosen` that holds each moment, or else lies nearest to it."""
+    starts, ends = lane.start_ns[chosen], lane.end_ns[chosen]
+    before = np.clip(np.searchsorted(starts, at_ns, side="right") - 1, 0, len(chosen) - 1)
+    after = np.minimum(before + 1, len(chosen) - 1)
+    closer = np.maximum(at_ns - ends[before], 0) > np.abs(starts[after] - at_ns)
+    return chosen[np.where(closer, after, before)]
+
+
+def _chunk_text(number: int, of: int, room: int) -> str:
+    """k/n where a cell stays free after it, else k, else nothing."""
+    both = f"{number}/{of}"
+    if of != UNKNOWN and len(both) < room:
+        return both
+    return str(number) if len(str(number)) < room else ""

@@ -1,0 +1,77 @@
+"""Pages of lines over the replay: a gap taken apart, and the keys."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ui.tui.ink import Inks
+from ui.tui.text import Line
+
+__all__ = ["HELP", "LinesOverlay", "as_text"]
+
+HELP = (
+    ("Space", "play, pause"),
+    ("+  -", "faster, slower: 0.1 to 100 times"),
+    ("←  →", "previous, next forward"),
+    ("[  ]", "previous, next stall of at least twice the request's median gap"),
+    ("Home  End", "start, end of the trace"),
+    ("W  S", "zoom in, out at the cursor"),
+    ("A  D", "pan to earlier, later"),
+    ("f", "fit: all of the trace; follow a growing one"),
+    ("g", "go to a moment in seconds, or to a forward: #48"),
+    ("m", "mark the cursor; the axis shows the time from there"),
+    ("/  n", "search a request by name, next match"),
+    ("↑  ↓", "select a lane"),
+    ("Enter", "the selected lane's gap at the cursor, and the scheduler's state"),
+    ("r", "table of requests"),
+    ("Esc", "clear mark, selection and message; close a page"),
+    ("q", "quit"),
+)
+
+
+class LinesOverlay(ModalScreen[None]):
+    """Lines that scroll when there are many; Esc, Enter or q closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,question_mark", "close", "close"),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("down", "scroll(1)", show=False),
+    ]
+    CSS = """
+    LinesOverlay { align: center middle; }
+    LinesOverlay > VerticalScroll { width: 100; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; }
+    """
+
+    def __init__(self, lines: Sequence[Line], inks: Inks) -> None:
+        super().__init__()
+        self._text = as_text(lines, inks)
+
+    def compose(self) -> ComposeResult:
+        """One block of text."""
+        with VerticalScroll():
+            yield Static(self._text)
+
+    def action_close(self) -> None:
+        """Back to the replay."""
+        self.dismiss(None)
+
+    def action_scroll(self, rows: int) -> None:
+        """Up or down."""
+        self.query_one(VerticalScroll).scroll_relative(y=rows, animate=False)
+
+
+def as_text(lines: Sequence[Line], inks: Inks) -> Text:
+    """Lines as one Rich text, in which nothing is markup."""
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    for y, line in enumerate(lines):
+        if y:
+            text.append("\n")
+        for words, ink in line:
+            text.append(words, inks.style(ink))
+    return text

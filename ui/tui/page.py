@@ -1,0 +1,124 @@
+"""The replay screen as lines: a picture composed for a terminal of some size."""
+
+from profiler.replay import SchedulerState
+from ui.tui.answer import Answer, answer
+from ui.tui.chart import axis_line, gauge_lines, lane_lines, strip_lines
+from ui.tui.foot import (
+    key_line,
+    kpi_brief,
+    kpi_lines,
+    legend_line,
+    message_line,
+    seek_brief,
+    seek_lines,
+)
+from ui.tui.head import answer_line, tab_line, title_line
+from ui.tui.ink import Ink
+from ui.tui.layout import LEAST_HEIGHT, LEAST_WIDTH, PANEL_CELLS, Layout, layout
+from ui.tui.panel import brief_lines, panel_lines
+from ui.tui.picture import Following, Picture
+from ui.tui.text import Line, fit
+
+__all__ = ["compose"]
+
+
+def compose(picture: Picture, width: int, height: int) -> list[Line]:
+    """`height` lines of `width` cells each."""
+    place = layout(width, height)
+    if place is None:
+        lines = [[(_too_small(width, height), Ink.STRONG)]]
+    elif not picture.source.timeline.num_forwards:
+        lines = _empty(picture, place)
+    else:
+        state = picture.source.state(picture.view.cursor_ns)
+        lines = _wide(picture, place, state) if place.wide else _compact(picture, place, state)
+    return [fit(line, width) for line in (lines + [[]] * height)[:height]]
+
+
+def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
+    cursor = picture.view.column(picture.view.cursor_ns, place.columns)
+    chart = [
+        axis_line(picture, place),
+        *strip_lines(picture, place, cursor),
+        *lane_lines(picture, place, cursor),
+        _rule(place.chart_cells),
+        *gauge_lines(picture, place, cursor),
+    ]
+    kpis = picture.source.kpis()
+    return [
+        title_line(picture, place),
+        tab_line(place),
+        [],
+        answer_line(_answer(picture, state), place),
+        _rule(place.width),
+        *_beside(chart, panel_lines(state, PANEL_CELLS - 1), place),
+        _rule(place.width),
+        *kpi_lines(kpis, place),
+        [],
+        legend_line(picture.marks, place),
+        [],
+        *seek_lines(picture, place),
+        _last(picture, place),
+    ]
+
+
+def _compact(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
+    cursor = picture.view.column(picture.view.cursor_ns, place.columns)
+    brief = [*brief_lines(state), kpi_brief(picture.source.kpis())]
+    return [
+        title_line(picture, place),
+        answer_line(_answer(picture, state), place),
+        axis_line(picture, place),
+        *strip_lines(picture, place, cursor),
+        *lane_lines(picture, place, cursor),
+        *gauge_lines(picture, place, cursor),
+        *([(" ", Ink.BLANK), *line] for line in brief),
+        seek_brief(picture, place),
+        _last(picture, place),
+    ]
+
+
+def _empty(picture: Picture, place: Layout) -> list[Line]:
+    """A trace without forwards: nothing to draw yet, or ever."""
+    why = {
+        Following.LIVE: "No forward yet: waiting for the first one of the run.",
+        Following.DIED: "The run died before its first forward was recorded.",
+        Following.ENDED: "The run ended without a forward.",
+        Following.REPLAY: "This trace holds no forward: there is nothing to replay.",
+    }[picture.following]
+    middle = place.height // 2 - 2
+    text = [(" " * max((place.width - len(why)) // 2, 0), Ink.BLANK), (why, Ink.STRONG)]
+    body = [*([[]] * middle), text]
+    body += [[]] * (place.height - 2 - len(body))
+    return [title_line(picture, place), *body, _last(picture, place)]
+
+
+def _answer(picture: Picture, state: SchedulerState) -> Answer:
+    source, t_ns = picture.source, picture.view.cursor_ns
+    silent = source.stalls().at(t_ns)
+    gap = source.gap(silent[0]["rid"], silent[0]["token_index"]) if silent else None
+    return answer(state, silent, gap, source.ask(lambda timeline: timeline.next_stall(t_ns)))
+
+
+def _beside(chart: list[Line], panel: list[Line], place: Layout) -> list[Line]:
+    """The panel at the right of the chart; what it has no room for is counted in its last row."""
+    if len(panel) > len(chart):
+        more = len(panel) - len(chart) + 1
+        panel = [*panel[: len(chart) - 1], [(f"… {more} more lines: Enter", Ink.MUTED)]]
+    panel = panel + [[]] * (len(chart) - len(panel))
+    return [
+        [*fit(left, place.chart_cells + 1), ("│ ", Ink.RULE), *fit(right, PANEL_CELLS - 1)]
+        for left, right in zip(chart, panel, strict=True)
+    ]
+
+
+def _last(picture: Picture, place: Layout) -> Line:
+    return message_line(picture.message, place) if picture.message else key_line(place)
+
+
+def _rule(cells: int) -> Line:
+    return [(" ", Ink.BLANK), ("─" * (cells - 2), Ink.RULE), (" ", Ink.BLANK)]
+
+
+def _too_small(width: int, height: int) -> str:
+    return f"Chunkscope needs {LEAST_WIDTH} x {LEAST_HEIGHT} cells, here are {width} x {height}; q quits."

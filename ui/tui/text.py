@@ -1,0 +1,71 @@
+"""Text measured in cells: spans of one ink, clipped, padded and put at the two ends of a line."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from ui import words
+from ui.tui.ink import Ink
+
+__all__ = ["Line", "Span", "between", "clip", "fit", "instant", "isolated", "shown", "span_length"]
+
+Span = tuple[str, int]  # text, ink
+Line = list[Span]
+
+ELLIPSIS = "…"
+ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
+LONGEST_NAME = 400  # characters of a name that are ever looked at
+
+
+def shown(name: str | None, cells: int) -> str:
+    """A user's name in at most so many cells: whatever it holds, it is text and stays in its place."""
+    if name is None:
+        return words.UNKNOWN
+    return isolated(clip(words.name(name[:LONGEST_NAME]), cells))
+
+
+def isolated(text: str) -> str:
+    """The text, kept from changing the direction of what stands beside it."""
+    if any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
+        return f"{ISOLATE}{text}{POP_ISOLATE}"
+    return text
+
+
+def clip(text: str, cells: int) -> str:
+    """The text, cut to at most so many cells with an ellipsis; marks that take no cell are cut as well."""
+    text = text[: 4 * max(cells, 0)] if len(text) > 4 * cells else text
+    if cell_len(text) <= cells:
+        return text
+    return "" if cells <= 0 else set_cell_size(text, cells - 1).rstrip() + ELLIPSIS
+
+
+def instant(t_ns: int | None, decimals: int = 3) -> str:
+    """A moment of the trace, in seconds without a unit: 1.200."""
+    return words.UNKNOWN if t_ns is None else f"{t_ns / 1e9:,.{decimals}f}"
+
+
+def span_length(spans: Iterable[Span]) -> int:
+    """Cells that the spans take."""
+    return sum(cell_len(text) for text, _ in spans)
+
+
+def fit(spans: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:
+    """The spans in exactly so many cells: clipped, or filled up with spaces of `ink`."""
+    line: Line = []
+    left = cells
+    for text, code in spans:
+        if left <= 0:
+            break
+        text = clip(text, left)
+        line.append((text, code))
+        left -= cell_len(text)
+    if left > 0:
+        line.append((" " * left, ink))
+    return line
+
+
+def between(left: Sequence[Span], right: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:
+    """`left` at the start and `right` at the end of so many cells; `left` is clipped to leave room."""
+    length = min(span_length(right), cells)
+    return [*fit(left, cells - length, ink), *fit(right, length, ink)]
