@@ -11,7 +11,7 @@ from engine.batch import ForwardMode
 from profiler.tables import TraceLike, frame
 from profiler.throughput_fit import Curve, ParametricCurve, SmoothCurve, fit_parametric, fit_smoother
 
-__all__ = ["LAYOUT", "Saturation", "fit_saturation", "prefill_points", "saturation"]
+__all__ = ["LAYOUT", "RESAMPLES", "Saturation", "fit_saturation", "prefill_points", "saturation"]
 
 Array = NDArray[np.float64]
 
@@ -172,7 +172,8 @@ def _point(curve: Curve, sizes: Array, q: float) -> tuple[int, bool]:
 
 def _raw(tokens: Array, times_s: Array, sizes: Array, q: float) -> tuple[int, int | None]:
     """First measured size whose median throughput is q of the best, and last one below; None if none is."""
-    rates = np.array([np.median((tokens / times_s)[tokens == size]) for size in sizes])
+    repeats = np.split(tokens / times_s, np.flatnonzero(np.diff(tokens)) + 1)
+    rates = np.array([np.median(of_size) for of_size in repeats])
     enough = rates >= q * rates.max()
     below = sizes[~enough]
     return int(sizes[enough][0]), int(below[-1]) if len(below) else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from traces.errors import TraceError
+from traces.ownership import DirectoryLock
 from traces.schema import SCHEMA_VERSION
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "read_meta",
     "sync_directory",
     "take_checksum",
+    "update_sealed_meta",
     "write_document",
 ]
 
@@ -90,6 +92,27 @@ def read_meta(trace: Path) -> dict[str, Any]:
     check_meta(path, meta)
     take_checksum(path, meta)
     return meta
+
+
+def update_sealed_meta(trace: Path, updates: Mapping[str, Any]) -> None:
+    """Replace top-level fields of a sealed trace's meta.json, at once for every reader.
+
+    TraceError if the trace is not sealed, another process is changing it, or it cannot be written.
+    """
+    path = trace / META_NAME
+    try:
+        lock = DirectoryLock(trace)
+        try:
+            meta = read_meta(trace)
+            if not lock.held or "sealed" not in meta:
+                raise TraceError(f"{trace}: still being written: try again when it has ended")
+            content = as_json(path, {**meta, **updates, "sealed": meta["sealed"]})
+            check_meta(path, content)
+            write_document(path, content, durable=True)
+        finally:
+            lock.release()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}: check its permissions") from error
 
 
 def check_meta(path: Path, meta: Mapping[str, Any]) -> None:
