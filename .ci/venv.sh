@@ -60,6 +60,8 @@ app)
 dev)
     echo "installing the tools of tests and checks into $venv" >&2
     pip install -qq -c constraints.txt --group dev
+    command -v chromium >/dev/null || apt_install chromium ||
+        echo "no chromium: the tests in a browser will be skipped (apt-get install chromium)" >&2
     ;;
 *)
     fail "usage: .ci/venv.sh DIR app|dev"

@@ -4,14 +4,76 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.batch import ForwardMode
+from profiler.timeline.tiles import GapDetail
 from profiler.wording import count, duration, mebibytes, times
 
-__all__ = ["cap", "hidden_wall", "mixing", "price", "saturation_point", "wall"]
+__all__ = [
+    "cap",
+    "headline",
+    "hidden_wall",
+    "mixing",
+    "price",
+    "saturation_point",
+    "waited",
+    "wall",
+    "who_waits",
+    "why_waited",
+]
 
 Summary = Mapping[str, Any]  # as `profiler.summary.summarize` makes them
 
 _SAME = 1.1  # two durations are about equal when neither is this many times the other
+_NAMED = 3  # culprits that a sentence names
 _HIDDEN = 5.0  # the longest gap is hidden when it is this many times the 99th percentile
+
+
+def headline(whole: Summary, chunked: Summary, mixed: Summary) -> str:
+    """What mixing and chunking do to the longest gap, in two short sentences."""
+    before, alone, after = _gap(whole), _gap(chunked), _gap(mixed)
+    if before is None or alone is None or after is None:
+        return "What chunking and mixing do to the longest gap is not known: no request gave two tokens."
+    mixing = "cuts" if before > after * _SAME else "lengthens" if after > before * _SAME else "changes"
+    chunking = (
+        "shortens it to"
+        if before > alone * _SAME
+        else "makes it"
+        if alone > before * _SAME
+        else "leaves it at"
+    )
+    return (
+        f"Mixing {mixing} the longest silence from {duration(before)} to {duration(after)}. "
+        f"Chunking alone {chunking} {duration(alone)}."
+    )
+
+
+def who_waits(chunked: Summary, mixed: Summary) -> str:
+    """Why the two differ: the prefill forwards that run before the next token of the longest gap."""
+    alone, together = _prefills(chunked), _prefills(mixed)
+    return (
+        f"Chunked, {_ran(alone)} before the next token; "
+        f"mixed, decodes ride along and {_ran(together)} in between."
+    )
+
+
+def waited(gap: GapDetail) -> str:
+    """Who waited how long for which token."""
+    return f"{gap.name} waited {duration(gap.gap_ns / 1e9)} for its token {count(gap.token_index)}"
+
+
+def why_waited(gap: GapDetail) -> str:
+    """What a gap was spent on: whose prefill, in how many forwards, against the own forward's time."""
+    others = [forward for forward in gap.forwards if forward.forward_id != gap.own_forward_id]
+    prefills = len({chunk.forward_id for chunk in gap.chunks if chunk.forward_id != gap.own_forward_id})
+    if gap.culprits and prefills:
+        share = sum(culprit.device_ns for culprit in gap.culprits) / max(1, gap.gap_ns)
+        return f"Prefill of {_names(gap)} took {share * 100:.0f} % of it, {_in_forwards(prefills)}."
+    if gap.culprits:
+        extra = gap.mixed_extra_ns
+        cost = "what they cost is not known" if extra is None else f"they cost it {duration(extra / 1e9)}"
+        return f"Tokens of {_names(gap)} rode in its own forward: {cost}."
+    if others:
+        return f"{_others_decoded(len(others))} while it had no row in them."
+    return "No forward of others lies in it."
 
 
 def cap(whole: Summary, chunked: Summary) -> str:
@@ -110,6 +172,29 @@ def saturation_point(found: Summary) -> str:
         )
     sizes = count(found["num_sizes"])
     return f"The saturation point is not known: {sizes} sizes of forwards measured, 8 are needed ({layout})."
+
+
+def _ran(forwards: int) -> str:
+    if forwards > 1:
+        return f"{count(forwards)} prefill forwards of others run"
+    return f"{'one' if forwards else 'no'} prefill forward of others runs"
+
+
+def _names(gap: GapDetail) -> str:
+    """The culprits, most device time first; from the fourth on by number."""
+    names = [culprit.name for culprit in gap.culprits[:_NAMED]]
+    more = len(gap.culprits) - len(names)
+    if more:
+        return f"{', '.join(names)} and {count(more)} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _in_forwards(number: int) -> str:
+    return "in one forward" if number == 1 else f"in {count(number)} forwards"
+
+
+def _others_decoded(number: int) -> str:
+    return "One forward of others ran" if number == 1 else f"{count(number)} forwards of others ran"
 
 
 def _gap(summary: Summary) -> float | None:

@@ -24,7 +24,11 @@ COMMANDS = {
     "demo": CommandRef("ui.commands.demo", "Three policies on one workload, on a real model."),
     "run": CommandRef("ui.commands.run", "Record a run of a workload on a model."),
     "sweep": CommandRef("ui.commands.sweep", "Measure forward time against tokens."),
+    "ceilings": CommandRef("ui.commands.ceilings", "Measure what this machine can do at most."),
     "stats": CommandRef("ui.commands.stats", "What a trace says, in numbers."),
+    "web": CommandRef("ui.commands.web", "Traces as pages in a browser."),
+    "tui": CommandRef("ui.commands.tui", "A trace in the terminal, replayed or live."),
+    "export": CommandRef("ui.commands.export", "A trace for other tools to draw."),
     "check": CommandRef("ui.commands.check", "Hold traces against the scheduler's rules."),
     "doctor": CommandRef("ui.commands.doctor", "What this machine can do and lacks."),
 }

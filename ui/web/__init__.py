@@ -1,0 +1,1 @@
+"""The web UI: pages that draw what the analyses answer."""

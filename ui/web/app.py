@@ -1,0 +1,163 @@
+"""The Dash application: traces in, a server with three pages out."""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import Any
+
+import dash
+from dash import ClientsideFunction, Input, Output
+from dash.development.base_component import Component
+from flask import request
+
+from profiler.timeline.timeline import Timeline
+from ui.web.cursor_api import register_cursor
+from ui.web.gap_panel import gap_panel
+from ui.web.guards import guard
+from ui.web.layout import notices, shell
+from ui.web.live import Follower, band, register_live
+from ui.web.pages import compare, saturation, trace
+from ui.web.places import gap_place
+from ui.web.runs import Run, compared, make_runs
+from ui.web.sums_panel import sums_panel
+from ui.web.theme_css import theme_css
+from ui.web.tiles import register_tiles
+from ui.web.urls import THEMES, View, default_gap, read_theme, read_view
+
+__all__ = ["create_app"]
+
+PAGES = {"/compare": "Compare", "/saturation": "Saturation", "/trace": "Trace"}
+_CALLBACKS = "/_dash-update-component"
+_INDEX = """<!doctype html>
+<html lang="en"{theme}>
+<head>
+{metas}
+<title>{title}</title>
+<style>{style}</style>
+{css}
+<link rel="icon" href="data:,">
+<script>
+  document.documentElement.dataset.theme ||=
+    matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+</script>
+</head>
+<body>
+{app_entry}
+<footer>{config}{scripts}{renderer}</footer>
+</body>
+</html>"""
+
+
+class _App(dash.Dash):  # type: ignore[misc]
+    """Dash whose first byte has the theme of the address, so that no page flashes in the other one."""
+
+    def interpolate_index(self, **parts: str) -> str:
+        """The page around everything."""
+        theme = read_theme(request.query_string.decode("ascii", "replace"))
+        attribute = f' data-theme="{theme}"' if theme else ""
+        return _INDEX.format(theme=attribute, style=theme_css(), **parts)
+
+
+def create_app(
+    timelines: Sequence[Timeline], *, live: bool = False, hosts: Collection[str] | None = None
+) -> dash.Dash:
+    """The application that shows these traces; `live` lets pages follow them as they grow.
+
+    `hosts` are the names that the server answers to, None for any.
+    """
+    app = _App(
+        __name__,
+        title="Chunkscope",
+        update_title=None,
+        suppress_callback_exceptions=True,  # pages come and go
+        add_log_handler=False,
+    )
+    lock = threading.Lock()
+    runs = make_runs(timelines)
+    guard(app.server, ("/", *PAGES), hosts)
+    register_tiles(app.server, timelines, lock)
+    register_cursor(app.server, timelines, lock)
+    if live:
+        register_live(app.server, runs, Follower(runs), lock)
+    app.layout = shell(runs, PAGES)
+    _register_router(app, timelines, live=live)
+    for page in (compare, saturation, trace):
+        page.register(app, timelines)
+    app.server.view_functions[_CALLBACKS] = _holding(lock, app.server.view_functions[_CALLBACKS])
+    return app
+
+
+def _register_router(app: dash.Dash, timelines: Sequence[Timeline], *, live: bool) -> None:
+    """Pages by path; panels by what is chosen. The script of the page keeps the address."""
+    app.clientside_callback(
+        ClientsideFunction("chunkscope", "route"),
+        Output("route", "data"),
+        Input("url", "pathname"),
+    )
+
+    @app.callback(
+        Output("page", "children"),
+        Output("view", "data"),
+        Output("notices", "children"),
+        Output("gap-panel", "children"),
+        Output("sums-panel", "children"),
+        Input("route", "data"),
+        prevent_initial_call=True,
+    )
+    def show(route: dict[str, str]) -> tuple[Component, dict[str, Any], list[Component], Any, Any]:
+        runs = make_runs(timelines)
+        view, problems = read_view(route["search"], runs)
+        path = route["path"] if route["path"] in PAGES else "/compare"
+        theme = route["theme"] if route["theme"] in THEMES else THEMES[0]
+        started = {
+            **view.as_json(),
+            "page": path,
+            "bands": [band(run) for run in compared(runs)],
+            "worst": _worst(runs),
+            "live": live,
+        }
+        return (
+            _page(path, timelines, theme, view),
+            started,
+            notices(problems),
+            gap_panel(runs, runs[view.run], view.gap),
+            sums_panel(runs, view.selection),
+        )
+
+    @app.callback(
+        Output("gap-panel", "children", allow_duplicate=True),
+        Output("sums-panel", "children", allow_duplicate=True),
+        Input("choice", "data"),
+        prevent_initial_call=True,
+    )
+    def choose(choice: dict[str, Any]) -> tuple[Any, Any]:
+        runs = make_runs(timelines)
+        run = runs[choice["run"]]
+        gap = None if choice["rid"] is None else run.timeline.gap(choice["rid"], choice["tok"])
+        selection = choice["sel"] and (choice["sel"][0], choice["sel"][1])
+        return gap_panel(runs, run, gap), sums_panel(runs, selection)
+
+    app.clientside_callback(ClientsideFunction("chunkscope", "enter"), Input("view", "data"))
+
+
+def _worst(runs: Sequence[Run]) -> dict[str, int] | None:
+    """The longest gap of all compared runs, for the script to go to."""
+    run, gap = default_gap(runs)
+    return None if gap is None else {"run": run, **gap_place(runs[run].timeline, gap)}
+
+
+def _page(path: str, timelines: Sequence[Timeline], theme: str, view: View) -> Component:
+    if path == "/trace":
+        return trace.layout(timelines, theme, view.run)
+    return (saturation if path == "/saturation" else compare).layout(timelines, theme)
+
+
+def _holding(lock: threading.Lock, view: Callable[..., Any]) -> Callable[..., Any]:
+    """A view that runs while nobody else reads or refreshes the traces."""
+
+    @wraps(view)
+    def held(*args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return view(*args, **kwargs)
+
+    return held

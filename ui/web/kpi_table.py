@@ -1,0 +1,140 @@
+"""The table of a comparison: one row a run, the longest gap before the percentiles that can hide it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from dash import html
+
+from profiler.sentences import hidden_wall
+from profiler.timeline.kpis import Kpis
+from ui.web.runs import Run
+from ui.words import UNKNOWN, count, memory, rate, seconds
+
+__all__ = ["kpi_table", "p99_note"]
+
+_LATE_S = 0.2  # a gap that a reader notices
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A head with its definition, and what a run has under it."""
+
+    head: str
+    definition: str
+    value: Callable[[Kpis], float | int | None]
+    text: Callable[[Kpis], str]
+    best: Callable[..., float] | None = None  # min or max of the runs, drawn bold
+    late: Callable[[Kpis], bool] = lambda kpis: False  # drawn in the colour of lost time
+
+
+_COLUMNS = (
+    _Column(
+        "longest ITL",
+        "The longest time between two consecutive tokens of a request, over all requests.",
+        lambda kpis: kpis.itl_s.max,
+        lambda kpis: seconds(kpis.itl_s.max),
+        min,
+        lambda kpis: (kpis.itl_s.max or 0) > _LATE_S,
+    ),
+    _Column(
+        "ITL > 200 ms",
+        "How many of all times between tokens were longer than 200 ms.",
+        lambda kpis: kpis.itl_over_200ms if kpis.gaps else None,
+        lambda kpis: f"{count(kpis.itl_over_200ms)} / {count(kpis.gaps)}",
+        min,
+        lambda kpis: kpis.itl_over_200ms > 0,
+    ),
+    _Column(
+        "ITL p50",
+        "The median time between two tokens.",
+        lambda kpis: kpis.itl_s.p50,
+        lambda kpis: seconds(kpis.itl_s.p50),
+    ),
+    _Column(
+        "ITL p99",
+        "99 % of the times between tokens were shorter. A few long gaps can hide behind it.",
+        lambda kpis: kpis.itl_s.p99,
+        lambda kpis: seconds(kpis.itl_s.p99),
+    ),
+    _Column(
+        "TTFT longest",
+        "The longest time from a request's arrival to its first token.",
+        lambda kpis: kpis.ttft_s.max,
+        lambda kpis: seconds(kpis.ttft_s.max),
+        min,
+    ),
+    _Column(
+        "longest queue",
+        "The longest time from a request's arrival to the first forward that computed some of its prompt.",
+        lambda kpis: kpis.queue_longest_s,
+        lambda kpis: seconds(kpis.queue_longest_s),
+        min,
+    ),
+    _Column(
+        "output",
+        "Tokens given out, over the time from the first arrival to the last token.",
+        lambda kpis: kpis.output_tokens_per_s,
+        lambda kpis: rate(kpis.output_tokens_per_s),
+        max,
+    ),
+    _Column(
+        "largest forward",
+        "The most tokens that one forward computed, prefill and decode together.",
+        lambda kpis: kpis.largest_forward_tokens,
+        lambda kpis: f"{count(kpis.largest_forward_tokens)} tokens",
+        min,
+    ),
+    _Column(
+        "peak of one forward",
+        "The most memory that one forward added to what was held when it began.",
+        lambda kpis: kpis.activation_peak_bytes,
+        lambda kpis: memory(kpis.activation_peak_bytes),
+        min,
+    ),
+)
+
+
+def kpi_table(runs: Sequence[Run]) -> html.Table:
+    """One row a run; the best value of a column is bold, a noticeable wait has the colour of lost time."""
+    kpis = [run.timeline.kpis for run in runs]
+    hidden = any(_hidden(run, each) for run, each in zip(runs, kpis, strict=True))
+    heads = [html.Th("run", scope="col"), *(_head(column, hidden) for column in _COLUMNS)]
+    return html.Table(
+        [
+            html.Caption("Each run's latency, output and memory", className="sr-only"),
+            html.Thead(html.Tr(heads)),
+            html.Tbody([_row(run, each, kpis) for run, each in zip(runs, kpis, strict=True)]),
+        ],
+        className="kpis",
+    )
+
+
+def p99_note(runs: Sequence[Run]) -> str | None:
+    """Says of the first run where it is so that the 99th percentile hides its longest gap."""
+    return next((note for run in runs if (note := _hidden(run, run.timeline.kpis))), None)
+
+
+def _hidden(run: Run, kpis: Kpis) -> str | None:
+    return hidden_wall(run.letter, {"itl_s": asdict(kpis.itl_s)})
+
+
+def _head(column: _Column, hidden: bool) -> html.Th:
+    mark = [html.Span(" ▲", className="mark", title="read the longest ITL first")]
+    children = [column.head, *(mark if hidden and column.head == "ITL p99" else [])]
+    return html.Th(children, scope="col", title=column.definition, tabIndex=0)
+
+
+def _row(run: Run, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Tr:
+    name = [html.B(run.letter), " ", run.title]
+    cells = [_cell(column, kpis, all_kpis) for column in _COLUMNS]
+    return html.Tr([html.Th(name, scope="row", title=run.options or None), *cells], **{"data-run": run.index})
+
+
+def _cell(column: _Column, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Td:
+    value = column.value(kpis)
+    if value is None:
+        return html.Td(UNKNOWN, className="muted", title="the trace does not hold what this needs")
+    known = [each for each in map(column.value, all_kpis) if each is not None]
+    best = column.best is not None and len(set(known)) > 1 and value == column.best(known)
+    names = [*(["late"] if column.late(kpis) else []), *(["best"] if best else [])]
+    return html.Td(column.text(kpis), className=" ".join(names) or None)

@@ -1,0 +1,137 @@
+"""What an address asks to see, read strictly: a bad value is named in one line, and its default shown.
+
+Times are nanoseconds since the start of a run. The script on the page writes the same parameters back.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+from profiler.timeline.tiles import GapDetail
+from ui.web.places import culprit_ns
+from ui.web.runs import Run, compared
+from ui.web.tile_queries import BadQuery, whole
+
+__all__ = ["THEMES", "View", "default_gap", "read_theme", "read_view"]
+
+THEMES = ("light", "dark")
+_MOST_FIELDS = 32
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The range, cursor, run, gap and selection that a page shows."""
+
+    t0: int
+    t1: int
+    t: int
+    run: int
+    gap: GapDetail | None  # of `run`
+    selection: tuple[int, int] | None
+
+    def as_json(self) -> dict[str, int | list[int] | None]:
+        """What the script of the page starts from."""
+        return {
+            "t0": self.t0,
+            "t1": self.t1,
+            "t": self.t,
+            "run": self.run,
+            "rid": self.gap and self.gap.rid,
+            "tok": self.gap and self.gap.token_index,
+            "sel": self.selection and list(self.selection),
+        }
+
+
+def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
+    """The view that a query string asks for, and one line for each value that could not be used.
+
+    Without a gap in it the longest one is chosen, and without a cursor that is set where the gap's costliest
+    chunk starts.
+    """
+    notices: list[str] = []
+
+    def attempt(read: Callable[[], T], default: Callable[[], T]) -> T:
+        try:
+            return read()
+        except BadQuery as error:
+            notices.append(f"{error}. The default is shown instead.")
+            return default()
+
+    query = attempt(lambda: _fields(search), dict[str, str])
+    end_ns = _longest_ns(runs)
+    t0, t1 = attempt(lambda: _range(query, end_ns), lambda: (0, end_ns))
+    run, gap = attempt(lambda: _gap(query, runs), lambda: default_gap(runs))
+    selection = attempt(lambda: _selection(query, end_ns), lambda: None)
+    t = attempt(lambda: _cursor(query, end_ns), lambda: None)
+    if t is None:
+        t = 0 if gap is None else culprit_ns(runs[run].timeline, gap)
+    return View(t0, t1, t, run, gap, selection), notices
+
+
+def read_theme(search: str) -> str | None:
+    """The theme that a query string names, None where it names none that is known."""
+    try:
+        theme = _fields(search).get("theme")
+    except BadQuery:
+        return None
+    return theme if theme in THEMES else None
+
+
+def default_gap(runs: Sequence[Run]) -> tuple[int, GapDetail | None]:
+    """The run with the longest gap, and that gap; the first run where no request gave two tokens."""
+    found = [(run.index, gap) for run in compared(runs) if (gap := run.timeline.worst_gap()) is not None]
+    return max(found, key=lambda each: each[1].gap_ns, default=(compared(runs)[0].index, None))
+
+
+def _fields(search: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(search.removeprefix("?"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        raise BadQuery(f"The address has more than {_MOST_FIELDS} parameters: leave some out") from None
+
+
+def _longest_ns(runs: Sequence[Run]) -> int:
+    return max(1, *(run.timeline.end_ns - run.timeline.start_ns for run in compared(runs)))
+
+
+def _range(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
+    t0, t1 = whole(query, "t0", 0), whole(query, "t1", end_ns)
+    if t0 >= t1:
+        raise BadQuery(f"t0={t0} is not before t1={t1}: give a range of nanoseconds")
+    if t0 >= end_ns or t1 <= 0:
+        raise BadQuery(f"t0={t0}, t1={t1} lies outside the runs, which end at {end_ns}: give a range within")
+    return t0, t1
+
+
+def _cursor(query: Mapping[str, str], end_ns: int) -> int | None:
+    return whole(query, "t", least=0, most=end_ns) if "t" in query else None
+
+
+def _selection(query: Mapping[str, str], end_ns: int) -> tuple[int, int] | None:
+    if "sel" not in query:
+        return None
+    first, dash, last = query["sel"].partition("-")
+    if not dash:
+        raise BadQuery("sel is no interval: give two whole numbers, as in sel=0-1000")
+    ends = {"sel's start": first, "sel's end": last}
+    start_ns, stop_ns = (whole(ends, key, least=0, most=end_ns) for key in ends)
+    if start_ns >= stop_ns:
+        raise BadQuery(f"sel={start_ns}-{stop_ns} is empty: give its start before its end")
+    return start_ns, stop_ns
+
+
+def _gap(query: Mapping[str, str], runs: Sequence[Run]) -> tuple[int, GapDetail | None]:
+    chosen = whole(query, "run", least=0, most=len(runs) - 1) if "run" in query else None
+    if "rid" not in query and "tok" not in query:
+        return default_gap(runs) if chosen is None else (chosen, runs[chosen].timeline.worst_gap())
+    run = runs[chosen or 0]
+    rid, token_index = whole(query, "rid", least=0), whole(query, "tok", least=0)
+    gap = run.timeline.gap(rid, token_index)
+    if gap is None:
+        raise BadQuery(
+            f"rid={rid}, tok={token_index} is no gap of run {run.letter}: choose one in the picture"
+        )
+    return run.index, gap
