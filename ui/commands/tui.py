@@ -1,4 +1,4 @@
-"""`chunkscope tui`: replay a trace in the terminal, or follow one that grows."""
+"""`chunkscope tui`: a trace in the terminal, replayed or live."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.option("--live", is_flag=True, help="Follow a trace while it is recorded.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 def command(trace: Path, live: bool, ascii_only: bool) -> None:
-    """Replay a trace in the terminal, or follow one that grows.
+    """A trace in the terminal, replayed or live.
 
     Who is silent at the cursor and because of whom, forwards against the chunk budget, a lane a request, KV
     pages. Press ? for the keys.

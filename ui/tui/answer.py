@@ -84,9 +84,12 @@ def _running(gap: GapDetail, t_ns: int) -> Chunk | None:
 def _of_chunk(state: SchedulerState, chunk: Chunk) -> tuple[str, str]:
     name, k, n = shown(chunk.name, NAME_CELLS), chunk.number, chunk.of
     tokens = words.count(chunk.extend_end - chunk.prefix_len)
+    place, brief = (f"chunk {k}", f"chunk {k}") if n is None else (f"chunk {k} of {n}", f"chunk {k}/{n}")
+    if state.forward is not None and state.forward.mode == ForwardMode.MIXED.name:
+        part = f"the prompt of {name}, {tokens} tokens," if n == 1 else f"{name}, {place},"
+        return f"{part} shares their forward", f"{name} shares their forward"
     if n == 1:
         return f"the whole prompt of {name}, {tokens} tokens, goes first", f"{name} {tokens} tokens first"
-    place, brief = (f"chunk {k} of {n}", f"chunk {k}/{n}") if n is not None else (f"chunk {k}", f"chunk {k}")
     if k == n:
         return f"{name} computes its last chunk, {k} of {n}", f"{name} {brief} is its last"
     if state.half_done is not None and state.half_done.rid == chunk.rid:

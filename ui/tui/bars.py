@@ -36,7 +36,7 @@ def strip_cells(
     alternate = (owners >= 0) & (strip.forward_id[owners] % 2 == 1)
     lines = [_bar_row(decode - 8 * row, np.minimum(total, top) - 8 * row, alternate) for row in range(rows)]
     lines[0].glyph[_unknown(strip, owners)] = UNKNOWN_TOKENS
-    over = total > top
+    over = _tokens(strip, owners) > scale_tokens
     lines[-1].glyph[over] = "▲"
     lines[-1].ink[over] = np.where(alternate[over], Ink.CHUNK_ALTERNATE, Ink.CHUNK)
     return lines[::-1]
@@ -97,6 +97,12 @@ def _levels(tokens: Ints, owners: Ints, top: int, scale_tokens: int) -> Ints:
     counts = np.where(owners >= 0, tokens[owners], 0)
     levels = np.round(counts * top / max(scale_tokens, 1)).astype(np.int64)
     return np.where(counts > 0, np.maximum(levels, 1), 0)
+
+
+def _tokens(strip: Strip, owners: Ints) -> Ints:
+    """Known tokens of each column's forward, prefill and decode together."""
+    counts = np.maximum(strip.extend_tokens, 0) + np.maximum(strip.decode_tokens, 0)
+    return np.where(owners >= 0, counts[owners], 0)
 
 
 def _unknown(strip: Strip, owners: Ints) -> NDArray[np.bool_]:

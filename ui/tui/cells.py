@@ -51,12 +51,15 @@ class Cells:
         self.ink[column : column + len(text)] = ink
 
     def spans(self, cursor: int | None = None) -> Line:
-        """The row as spans, crossed by the cursor at a column."""
+        """The row as spans, crossed by the cursor at a column; a pill hides it, a chunk's number stays."""
         glyph, ink = self.glyph, self.ink
-        if cursor is not None:
+        if cursor is not None and ink[cursor] != Ink.PILL:
             glyph, ink = glyph.copy(), ink.copy()
-            glyph[cursor] = "│"
-            ink[cursor] |= CURSOR
+            if glyph[cursor].isdecimal():
+                ink[cursor] = Ink.NUMBER_AT_CURSOR
+            else:
+                glyph[cursor] = "│"
+                ink[cursor] |= CURSOR
         bounds = [0, *(np.flatnonzero(np.diff(ink)) + 1).tolist(), len(ink)]
         text = "".join(glyph.tolist())
         return [(text[a:b], int(ink[a])) for a, b in pairwise(bounds) if b > a]
@@ -130,7 +133,7 @@ def _holds_token(lane: Lane, start_ns: int, end_ns: int, columns: int) -> NDArra
 
 
 def _number_chunks(cells: Cells, lane: Lane, edges: NDArray[np.float64], is_chunk: NDArray[np.bool_]) -> None:
-    """Shades the chunks of a lane in turn, and writes k or k/n on those that have room for it."""
+    """Shades the chunks of a lane in turn, and writes k or k/n where there is room, and more than one."""
     chosen = np.flatnonzero(lane.kind == LaneKind.CHUNK)
     if not len(chosen) or not is_chunk.any():
         return
@@ -139,7 +142,7 @@ def _number_chunks(cells: Cells, lane: Lane, edges: NDArray[np.float64], is_chun
     bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
     for first, after in pairwise(bounds):
         item = int(owners[first])
-        if item >= 0 and lane.count[item] == 1:
+        if item >= 0 and lane.count[item] == 1 and lane.of[item] != 1:
             text = _chunk_text(int(lane.number[item]), int(lane.of[item]), after - first)
             cells.glyph[first : first + len(text)] = list(text)
 

@@ -1,10 +1,11 @@
 """The chart: time axis, forwards, a lane for each request, KV pages and the counter of middle chunks."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.cells import cell_len
 
 from profiler.timeline.tiles import UNKNOWN, Counters, LaneRef
 from ui import words
@@ -118,10 +119,10 @@ def _put_pill(picture: Picture, place: Layout, refs: Sequence[LaneRef], lanes: S
     stall = picture.source.stalls().longest_in(view.start_ns, view.end_ns)
     if stall is None:
         return
-    text = f" {words.seconds(stall['gap_ns'] / 1e9)} with no token: {reason(stall)} "
     first = view.column(max(stall["start_ns"], view.start_ns), place.columns)
     last = view.column(min(stall["end_ns"], view.end_ns), place.columns)
-    if first is None or last is None or last - first < len(text) + 2:
+    text = None if first is None or last is None else _pill_text(stall, last - first - 2)
+    if text is None or first is None or last is None:
         return
     column = first + (last - first - len(text)) // 2
     under = slice(column - 1, column + len(text) + 1)
@@ -134,11 +135,20 @@ def _put_pill(picture: Picture, place: Layout, refs: Sequence[LaneRef], lanes: S
         crossed[len(crossed) // 2].write(column, text, Ink.PILL)
 
 
+def _pill_text(stall: Mapping[str, Any], room: int) -> str | None:
+    """As much of the answer as fits; None where not even the length does."""
+    length = words.seconds(stall["gap_ns"] / 1e9)
+    texts = (f" {length} with no token: {reason(stall)} ", f" {length} with no token ", f" {length} ")
+    return next((text for text in texts if len(text) <= room), None)
+
+
 def _lane_row(picture: Picture, place: Layout, ref: LaneRef, cells: Cells, cursor: int | None) -> Line:
     chosen = ref.rid == picture.rid
-    size = _size(ref.prompt_tokens) if ref.long else ""
-    name = shown(ref.name, place.label_cells - 1 - (len(size) + 1 if size else 0))
-    label = f"{name} {size}" if size else name
+    room = place.label_cells - 1
+    label = shown(ref.name, room)
+    size = f" {_size(ref.prompt_tokens)}" if ref.long else ""
+    if cell_len(label) + len(size) <= room:
+        label += size
     ink = Ink.STRONG if chosen or ref.long else Ink.MUTED
     return _row(place, label, cells, cursor, ink=ink, chosen=chosen)
 

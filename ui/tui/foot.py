@@ -1,7 +1,5 @@
 """The bottom of the screen: the trace's numbers, the legend, the whole trace with its stalls, the keys."""
 
-import numpy as np
-
 from profiler.timeline.kpis import Kpis
 from ui import words
 from ui.tui.axis import tick_cells
@@ -10,7 +8,7 @@ from ui.tui.glyphs import Marks
 from ui.tui.ink import Ink
 from ui.tui.layout import Layout
 from ui.tui.picture import Picture
-from ui.tui.text import Line, fit
+from ui.tui.text import Line, fit, span_length
 
 __all__ = ["key_line", "kpi_brief", "kpi_lines", "legend_line", "message_line", "seek_brief", "seek_lines"]
 
@@ -28,8 +26,6 @@ KEYS = (
     ("/", "search"),
     ("↑↓", "lane"),
     ("Enter", "gap"),
-    ("r", "table"),
-    ("?", "help"),
     ("q", "quit"),
 )
 BRIEF_KEYS = (
@@ -43,6 +39,15 @@ BRIEF_KEYS = (
     ("Enter", "state"),
     ("q", "quit"),
 )
+
+BRIEF_NAMES = {
+    "TTFT longest": "TTFT ",
+    "ITL longest": "ITL max ",
+    "ITL p50": "p50 ",
+    "ITL p99": "p99 ",
+    "output": "",
+    "budget fill": "fill ",
+}
 
 
 def kpi_lines(kpis: Kpis, place: Layout) -> list[Line]:
@@ -58,12 +63,10 @@ def kpi_lines(kpis: Kpis, place: Layout) -> list[Line]:
 
 def kpi_brief(kpis: Kpis) -> Line:
     """The numbers on one line."""
-    shorter = {"TTFT longest": "TTFT", "ITL longest": "ITL max", "ITL p50": "p50", "ITL p99": "p99"}
     line: Line = []
     for name, value, ink in _kpis(kpis):
-        if name in ("queue longest", "KV peak"):
-            continue
-        line += [(f"{shorter.get(name, name)} ", Ink.MUTED), (value, ink), ("  ", Ink.BLANK)]
+        if name in BRIEF_NAMES:
+            line += [(BRIEF_NAMES[name], Ink.MUTED), (value, ink), ("  ", Ink.BLANK)]
     return line
 
 
@@ -97,7 +100,7 @@ def seek_brief(picture: Picture, place: Layout) -> Line:
     """The whole trace on one row: what lies before the cursor is a line, after it the stalls are seen."""
     columns = place.width - 2
     cells, stalls = _seek(picture, columns), _stalls(picture, columns)
-    ahead = (cells.ink == Ink.RULE) & (stalls.ink == Ink.STALL)
+    ahead = (cells.ink == Ink.RULE) & (stalls.ink != Ink.BLANK)
     cells.glyph[ahead], cells.ink[ahead] = stalls.glyph[ahead], stalls.ink[ahead]
     return _inset(cells)
 
@@ -106,7 +109,10 @@ def key_line(place: Layout) -> Line:
     """The keys that there is room for."""
     line: Line = [(" ", Ink.BAR)]
     for key, meaning in KEYS if place.wide else BRIEF_KEYS:
-        line += [(key, Ink.BAR_ACCENT), (f" {meaning}  " if place.wide else f" {meaning} ", Ink.BAR)]
+        more: Line = [(key, Ink.BAR_ACCENT), (f" {meaning}  " if place.wide else f" {meaning} ", Ink.BAR)]
+        if span_length(line) + span_length(more) > place.width:
+            break
+        line += more
     return fit(line, place.width, Ink.BAR)
 
 
@@ -127,7 +133,7 @@ def _kpis(kpis: Kpis) -> list[tuple[str, str, Ink]]:
         ("ITL p50", words.seconds(median), Ink.STRONG),
         ("ITL p99", words.seconds(kpis.itl_s.p99), Ink.STRONG),
         ("output", words.rate(kpis.output_tokens_per_s, "tok"), Ink.STRONG),
-        ("queue longest", words.seconds(kpis.queue_longest_s), Ink.STRONG),
+        ("queue max", words.seconds(kpis.queue_longest_s), Ink.STRONG),
         ("KV peak", _share(use), Ink.STRONG),
         ("budget fill", _share(kpis.budget_fill), Ink.STRONG),
     ]
@@ -158,10 +164,10 @@ def _seek(picture: Picture, columns: int) -> Cells:
 
 def _stalls(picture: Picture, columns: int) -> Cells:
     cells = blank(columns)
-    view = picture.view
-    covered = picture.source.stalls().covered(view.first_ns, view.last_ns, columns)
-    cells.glyph[covered] = picture.marks.stall
-    cells.ink[covered] = np.uint8(Ink.STALL)
+    view, marks = picture.view, picture.marks
+    for mixed, glyph, ink in ((True, marks.mixed, Ink.MIXED), (False, marks.stall, Ink.STALL)):
+        covered = picture.source.stalls().covered(view.first_ns, view.last_ns, columns, mixed=mixed)
+        cells.glyph[covered], cells.ink[covered] = glyph, ink
     return cells
 
 

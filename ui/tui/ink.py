@@ -51,6 +51,7 @@ class Ink(IntEnum):
     FREE = 29
     MIDDLE = 30
     PILL = 31
+    NUMBER_AT_CURSOR = 32
 
 
 Colours = tuple[str, str, bool]  # foreground, background, bold
@@ -91,6 +92,7 @@ _FULL: dict[Ink, Colours] = {
     Ink.FREE: (DARK.muted, _PAGE, False),
     Ink.MIDDLE: (FILLS["host"], _PAGE, False),
     Ink.PILL: (DARK.text, _PAGE, True),
+    Ink.NUMBER_AT_CURSOR: (_PAGE, DARK.text, True),
 }
 
 # Of the sixteen colours every terminal has, as the exact values that Rich maps to them.
@@ -134,6 +136,7 @@ _SIXTEEN: dict[Ink, Colours] = {
     Ink.FREE: (_WHITE, _BLACK, False),
     Ink.MIDDLE: (_GREY, _BLACK, False),
     Ink.PILL: (_BRIGHT, _BLACK, True),
+    Ink.NUMBER_AT_CURSOR: (_BLACK, _WHITE, True),
 }
 
 

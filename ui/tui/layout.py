@@ -35,6 +35,6 @@ def layout(width: int, height: int) -> Layout | None:
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
     if width >= WIDE_WIDTH and height >= WIDE_HEIGHT:
-        columns = width - PANEL_CELLS - 3 - 11
-        return Layout(width, height, True, 10, columns, 6, height - _WIDE_FIXED)
-    return Layout(width, height, False, 8, width - 10, 3, height - _COMPACT_FIXED)
+        columns = width - PANEL_CELLS - 16
+        return Layout(width, height, True, 12, columns, 6, height - _WIDE_FIXED)
+    return Layout(width, height, False, 10, width - 12, 3, height - _COMPACT_FIXED)

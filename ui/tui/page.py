@@ -25,6 +25,7 @@ __all__ = ["compose"]
 def compose(picture: Picture, width: int, height: int) -> list[Line]:
     """`height` lines of `width` cells each."""
     place = layout(width, height)
+    lines: list[Line]
     if place is None:
         lines = [[(_too_small(width, height), Ink.STRONG)]]
     elif not picture.source.timeline.num_forwards:
@@ -51,7 +52,7 @@ def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
         [],
         answer_line(_answer(picture, state), place),
         _rule(place.width),
-        *_beside(chart, panel_lines(state, PANEL_CELLS - 1), place),
+        *_beside(chart, panel_lines(state, PANEL_CELLS - 1, len(chart)), place),
         _rule(place.width),
         *kpi_lines(kpis, place),
         [],
@@ -87,8 +88,8 @@ def _empty(picture: Picture, place: Layout) -> list[Line]:
         Following.REPLAY: "This trace holds no forward: there is nothing to replay.",
     }[picture.following]
     middle = place.height // 2 - 2
-    text = [(" " * max((place.width - len(why)) // 2, 0), Ink.BLANK), (why, Ink.STRONG)]
-    body = [*([[]] * middle), text]
+    text: Line = [(" " * max((place.width - len(why)) // 2, 0), Ink.BLANK), (why, Ink.STRONG)]
+    body: list[Line] = [*([[]] * middle), text]
     body += [[]] * (place.height - 2 - len(body))
     return [title_line(picture, place), *body, _last(picture, place)]
 
@@ -101,10 +102,7 @@ def _answer(picture: Picture, state: SchedulerState) -> Answer:
 
 
 def _beside(chart: list[Line], panel: list[Line], place: Layout) -> list[Line]:
-    """The panel at the right of the chart; what it has no room for is counted in its last row."""
-    if len(panel) > len(chart):
-        more = len(panel) - len(chart) + 1
-        panel = [*panel[: len(chart) - 1], [(f"… {more} more lines: Enter", Ink.MUTED)]]
+    """The panel at the right of the chart, which is at least as high."""
     panel = panel + [[]] * (len(chart) - len(panel))
     return [
         [*fit(left, place.chart_cells + 1), ("│ ", Ink.RULE), *fit(right, PANEL_CELLS - 1)]

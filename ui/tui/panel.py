@@ -9,15 +9,27 @@ from ui.tui.text import Line, between, clip, isolated, shown, span_length
 __all__ = ["brief_lines", "panel_lines", "progress_line"]
 
 NAME_CELLS = 16
+SWATCHES = {"locked": Ink.LOCKED, "private": Ink.PRIVATE, "evictable": Ink.EVICTABLE, "free": Ink.FREE}
 
 
-def panel_lines(state: SchedulerState, cells: int) -> list[Line]:
-    """The lines that all views say of a state, and the half-done prompt as a bar."""
+def panel_lines(state: SchedulerState, cells: int, rows: int | None = None) -> list[Line]:
+    """The lines that all views say of a state, the half-done prompt as a bar, and free rows between groups.
+
+    With `rows` at most so many: the free ones go first, and what then has no room is counted in the last.
+    """
     lines: list[Line] = []
+    heads: list[int] = []
     for label, value in state_lines(state):
+        if label[:1].isupper():
+            heads.append(len(lines))
         lines += _panel_line(label, value, cells)
         if label == "of prompt" and state.half_done is not None:
             lines.append(progress_line(state.half_done, cells))
+    free = len(heads) if rows is None else max(rows - len(lines), 0)
+    for at in reversed(heads[1 : 1 + free]):
+        lines.insert(at, [])
+    if rows is not None and len(lines) > rows:
+        lines[rows - 1 :] = [[(f"… {len(lines) - rows + 1} more lines: Enter", Ink.MUTED)]]
     return lines
 
 
@@ -44,6 +56,8 @@ def _panel_line(label: str, value: str, cells: int) -> list[Line]:
     """A line; two where label and value do not fit on one."""
     heads = label[:1].isupper()
     left: Line = [(isolated(clip(label, cells)), Ink.STRONG if heads else Ink.MUTED)]
+    if label in SWATCHES:
+        left.insert(0, ("█ ", SWATCHES[label]))
     right: Line = [(isolated(clip(value, cells)), _value_ink(label, heads))]
     if span_length(left) + span_length(right) < cells:
         return [between(left, right, cells)]
@@ -83,7 +97,7 @@ def _admission_line(state: SchedulerState) -> Line:
         line.append((words.UNKNOWN, Ink.TEXT))
     else:
         line.append((state.stop_reason.lower().replace("_", " "), Ink.WATCH))
-    line.append((f"  waiting {len(state.waiting)}, {words.count(state.pending_tokens)} tok", Ink.TEXT))
+    line.append((f"  running {len(state.running)}  waiting {len(state.waiting)}", Ink.TEXT))
     if state.kv is not None:
         line.append((f"  private {words.count(state.kv.private)}", Ink.TEXT))
         line.append((f"  evictable {words.count(state.kv.evictable)}", Ink.TEXT))

@@ -37,6 +37,7 @@ OVERLAY_CELLS = 60
 class ReplayScreen(Screen[None]):
     """Owns the picture. `clock` gives seconds; playing moves the cursor by what passes on it."""
 
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play"),
         Binding("right", "move('step', 1)"),

@@ -45,8 +45,7 @@ class RequestTable(Screen[int | None]):
         longest = self._source.stalls().longest_by_rid()
         table = self.query_one(DataTable)
         for head in HEADS:
-            justify = "left" if head == "request" else "right"
-            table.add_column(Text(head, justify=justify))
+            table.add_column(Text(head) if head == "request" else Text(head, justify="right"))
         table.add_rows(_cells(ref, longest.get(ref.rid)) for ref in refs)
         self._rids = [ref.rid for ref in refs]
         self.query_one("#head", Static).update(Text(f"{_listed(len(refs), total)}    {KEYS}"))
