@@ -49,10 +49,8 @@ def headline(whole: Summary, chunked: Summary, mixed: Summary) -> str:
 def who_waits(chunked: Summary, mixed: Summary) -> str:
     """Why the two differ: the prefill forwards that run before the next token of the longest gap."""
     alone, together = _prefills(chunked), _prefills(mixed)
-    return (
-        f"Chunked, {_ran(alone)} before the next token; "
-        f"mixed, decodes ride along and {_ran(together)} in between."
-    )
+    left = f"{count(together)} of them" if together else "none"
+    return f"Chunked, {_ran(alone)} before the next token; mixed, {left}: decodes ride along."
 
 
 def waited(gap: GapDetail) -> str:

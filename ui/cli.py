@@ -28,7 +28,7 @@ COMMANDS = {
     "stats": CommandRef("ui.commands.stats", "What a trace says, in numbers."),
     "web": CommandRef("ui.commands.web", "Traces as pages in a browser."),
     "tui": CommandRef("ui.commands.tui", "A trace in the terminal, replayed or live."),
-    "export": CommandRef("ui.commands.export", "A trace for other tools to draw."),
+    "export": CommandRef("ui.commands.export", "A trace in the formats of other tools."),
     "check": CommandRef("ui.commands.check", "Hold traces against the scheduler's rules."),
     "doctor": CommandRef("ui.commands.doctor", "What this machine can do and lacks."),
 }

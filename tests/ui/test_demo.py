@@ -46,6 +46,7 @@ def test_the_demo_records_four_traces_and_says_what_they_mean(
     assert "Mixing" in out
     assert "saturat" in out
     assert f"chunkscope stats {folder}/whole.chunkscope" in err
+    assert f"chunkscope web {folder}/whole.chunkscope {folder}/chunked.chunkscope" in err
     whole, chunked, mixed, swept = (
         call(capfd, "stats", folder / f"{name}.chunkscope", "--json").json
         for name in ("whole", "chunked", "mixed", "sweep")

@@ -41,5 +41,9 @@ def sums_panel(runs: Sequence[Run], selection: tuple[int, int] | None) -> list[C
     return [
         html.H3(title),
         html.P(where, className="muted small"),
-        html.Table([html.Thead(html.Tr(heads)), html.Tbody(rows)], className="sums"),
+        html.Table(
+            [html.Thead(html.Tr(heads)), html.Tbody(rows)],
+            className="sums",
+            **{"data-sel": f"{start_ns}-{end_ns}"},
+        ),
     ]

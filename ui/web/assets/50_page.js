@@ -7,7 +7,9 @@
   const TIMELINE = "timeline"; // this listener's name as a source of changes
   const CHOICE = ["run", "rid", "tok", "sel"];
   const ALL = ["t0", "t1", "t", ...CHOICE];
+  const SETTLED_MS = 100; // a drag changes the selection each frame
   let picture = null;
+  let timer = 0;
 
   /** Where the router is asked to go; the address is brought up to date first, so that it says all. */
   function route(path) {
@@ -66,6 +68,13 @@
     };
   }
 
+  /** Have the panels filled for what is chosen now. */
+  function tellChoice() {
+    timer = 0;
+    const { run, rid, tok, sel } = state.get();
+    globalThis.dash_clientside.set_props("choice", { data: { run, rid, tok, sel } });
+  }
+
   /** What the user did in the picture; a gap belongs to the run that is followed, or goes. */
   function seen({ t0, t1, cursor, selection, gap, run }) {
     const kept = gap?.run === run ? gap : null;
@@ -77,10 +86,7 @@
   state.listen((view, changed, source) => {
     if (source !== TIMELINE) picture?.set(toPicture(view, changed));
     if (changed.includes("t") || changed.includes("run")) Chunkscope.showCursor();
-    if (changed.some((key) => CHOICE.includes(key))) {
-      const { run, rid, tok, sel } = view;
-      globalThis.dash_clientside.set_props("choice", { data: { run, rid, tok, sel } });
-    }
+    if (changed.some((key) => CHOICE.includes(key))) timer ||= setTimeout(tellChoice, SETTLED_MS);
   });
 
   Chunkscope.page = {
