@@ -3,12 +3,14 @@
 The roof of a roofline plot. Measured, never taken from a data sheet; docs/metrics.md says how.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 __all__ = ["Ceilings", "GemmRate", "Machine", "ceilings_from", "machine_of"]
+
+_QUIET_LOAD = 0.5
+_BEYOND = 1e300  # no rate, and JSON may hold integers that are no float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,12 @@ class Ceilings:
     gemm: tuple[GemmRate, ...]
     copy_bytes_per_s: float  # a byte copied is one read and one written
     copy_buffer_bytes: int
+    load: float | None  # processes that wanted a CPU in the minute before, on average; None if not known
+
+    @property
+    def busy(self) -> bool:
+        """Whether other programs ran, so that the ceilings may be too low."""
+        return self.load is not None and self.load > _QUIET_LOAD
 
     def flops_per_s(self, dtype: str) -> float | None:
         """The multiplication ceiling of a dtype; None if it was not measured."""
@@ -61,12 +69,10 @@ def machine_of(hardware: object) -> Machine | None:
     """The machine that a trace's meta["hardware"] names; None if it does not say enough."""
     if not isinstance(hardware, Mapping):
         return None
-    device, name, threads = (hardware.get(key) for key in ("device", "name", "threads"))
-    if not isinstance(device, str) or not isinstance(name, str):
+    device, name, threads = hardware.get("device"), hardware.get("name"), _size(hardware.get("threads"))
+    if not isinstance(device, str) or not isinstance(name, str) or (device == "cpu" and threads is None):
         return None
-    if device != "cpu":
-        return Machine(device, name, None)
-    return Machine(device, name, threads) if _is_positive(threads, int) else None
+    return Machine(device, name, threads if device == "cpu" else None)
 
 
 def ceilings_from(values: object) -> Ceilings | None:
@@ -74,28 +80,33 @@ def ceilings_from(values: object) -> Ceilings | None:
     machine = machine_of(values)
     if machine is None or not isinstance(values, Mapping):
         return None
-    gemm = values.get("gemm")
-    date, torch = values.get("date"), values.get("torch")
-    speed, size = values.get("copy_bytes_per_s"), values.get("copy_buffer_bytes")
-    if not isinstance(gemm, list) or not isinstance(date, str) or not isinstance(torch, str):
+    date, torch, gemm = values.get("date"), values.get("torch"), values.get("gemm")
+    speed, size = _rate(values.get("copy_bytes_per_s")), _size(values.get("copy_buffer_bytes"))
+    if not isinstance(date, str) or not isinstance(torch, str) or not isinstance(gemm, list):
         return None
-    rates = [_gemm_rate(rate) for rate in gemm]
-    if None in rates or not _is_positive(speed, float) or not _is_positive(size, int):
+    rates = [rate for rate in map(_gemm_rate, gemm) if rate is not None]
+    if len(rates) < len(gemm) or speed is None or size is None:
         return None
-    return Ceilings(machine, date, torch, tuple(r for r in rates if r is not None), float(speed), size)
+    load = 0.0 if values.get("load") == 0 else _rate(values.get("load"))
+    return Ceilings(machine, date, torch, tuple(rates), speed, size, load)
 
 
 def _gemm_rate(value: object) -> GemmRate | None:
     if not isinstance(value, Mapping):
         return None
-    dtype, rate, size = (value.get(key) for key in ("dtype", "flops_per_s", "size"))
-    if not isinstance(dtype, str) or not _is_positive(rate, float) or not _is_positive(size, int):
+    dtype, rate, size = value.get("dtype"), _rate(value.get("flops_per_s")), _size(value.get("size"))
+    if not isinstance(dtype, str) or rate is None or size is None:
         return None
-    return GemmRate(dtype, float(rate), size)
+    return GemmRate(dtype, rate, size)
 
 
-def _is_positive(value: Any, kind: type) -> bool:
-    """Whether a JSON value is a positive finite number; an integer counts as a float too."""
-    if isinstance(value, bool) or not isinstance(value, (int, kind)):
-        return False
-    return value > 0 and (isinstance(value, int) or math.isfinite(value))
+def _rate(value: object) -> float | None:
+    """A positive number of JSON that a float holds, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _BEYOND:
+        return None
+    return float(value)
+
+
+def _size(value: object) -> int | None:
+    """A positive whole number of JSON, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

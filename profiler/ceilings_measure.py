@@ -1,6 +1,7 @@
 """Measures the ceilings of the device that torch computes on. Torch loads when a measurement starts."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ def measure_ceilings(machine: Machine, seconds: float, plan: MeasurePlan | None 
     """
     import torch
 
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     plan = plan or plan_for(machine.device)
     device = torch.device(machine.device)
     share_s = seconds / (len(DTYPES) + 1)
@@ -61,6 +63,7 @@ def measure_ceilings(machine: Machine, seconds: float, plan: MeasurePlan | None 
         gemm,
         copy_bytes_per_s,
         plan.copy_buffer_bytes,
+        load,
     )
 
 

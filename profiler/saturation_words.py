@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from profiler.saturation_report import Fitted, SaturationReport
 from profiler.wording import count, duration
 
-__all__ = ["answer", "basis", "price"]
+__all__ = ["answer", "basis", "price", "sweep_command"]
 
 _NONE_LOST = 0.005  # a share of throughput that rounds to 0 %
 
@@ -26,11 +26,8 @@ def answer(report: SaturationReport, chunks: Sequence[int] = ()) -> str:
     return f"No saturation point: {sizes} of forwards measured, 8 are needed."
 
 
-def price(report: SaturationReport, model: str = "M") -> str:
-    """What stands behind the answer: its interval and what larger forwards cost, or what would give one.
-
-    `model` is what a sweep's --model should be, as a shell takes it.
-    """
+def price(report: SaturationReport) -> str:
+    """What stands behind the answer: its interval and what larger forwards cost, or what would give one."""
     found = report.found
     share = f"{found.q * 100:g} %"
     if found.status == "ok" and found.tokens is not None:
@@ -41,11 +38,17 @@ def price(report: SaturationReport, model: str = "M") -> str:
             f"[{count(found.low)}, {count(found.high)}]. {_beyond(report)}"
         )
     if found.status == "not_saturated":
-        low, high = report.sizes["tokens"][0], 4 * report.sizes["tokens"][-1]
-        return (
-            f"Measure larger ones: chunkscope sweep --model {model} --tokens {low}:{high} -o sweep.chunkscope"
-        )
-    return f"Measure them: chunkscope sweep --model {model} -o sweep.chunkscope"
+        return "A sweep of larger forwards would tell."
+    return "A sweep measures them."
+
+
+def sweep_command(report: SaturationReport, model: str) -> str | None:
+    """The sweep that would find the point; None where it is known. `model` is as a shell takes it."""
+    if report.found.status == "ok":
+        return None
+    sizes = report.sizes["tokens"]
+    further = f" --tokens {sizes[0]}:{4 * sizes[-1]}" if report.found.status == "not_saturated" else ""
+    return f"chunkscope sweep --model {model}{further} -o sweep.chunkscope"
 
 
 def basis(report: SaturationReport) -> list[tuple[str, str]]:
@@ -53,8 +56,9 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
     found = report.found
     lines = [("layout", found.layout)]
     if report.sizes.height:
-        repeats = report.sizes["forwards"]
-        each = f"{repeats.min()}" if repeats.min() == repeats.max() else f"{repeats.min()} to {repeats.max()}"
+        repeats = report.sizes["forwards"].to_list()
+        fewest, most = min(repeats), max(repeats)
+        each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         low, high = report.sizes["tokens"][0], report.sizes["tokens"][-1]
         lines.append(("points", f"{count(found.num_sizes)} sizes × {each}, {count(low)} to {_tokens(high)}"))
     if found.fit_kind is not None and report.residual is not None:

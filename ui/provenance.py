@@ -9,11 +9,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from engine.config import EngineConfig
+from profiler.ceilings import machine_of
+from profiler.ceilings_store import kept_ceilings
 
 if TYPE_CHECKING:
+    import torch
+
     from engine.models.loader import LoadedModel
 
-__all__ = ["run_meta"]
+__all__ = ["hardware_of", "run_meta"]
 
 LIBRARIES = ("chunkscope", "torch", "numpy", "pyarrow")
 
@@ -38,15 +42,24 @@ def run_meta(
     }
 
 
-def _hardware(loaded: "LoadedModel") -> dict[str, Any]:
+def hardware_of(device: "torch.device") -> dict[str, object]:
+    """What meta.json says of the hardware: device, its name, the CPU's cores, and torch's threads."""
     import torch
 
     from ui.machine import cpu_name
 
-    on_gpu = loaded.device.type == "cuda"
+    on_gpu = device.type == "cuda"
     return {
-        "device": loaded.device.type,
-        "name": torch.cuda.get_device_name(loaded.device) if on_gpu else cpu_name(),
+        "device": device.type,
+        "name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
+
+
+def _hardware(loaded: "LoadedModel") -> dict[str, Any]:
+    """The hardware, with its ceilings where `chunkscope ceilings` has measured them."""
+    hardware = hardware_of(loaded.device)
+    machine = machine_of(hardware)
+    ceilings = kept_ceilings(machine) if machine else None
+    return {**hardware, "ceilings": ceilings.as_json()} if ceilings else hardware

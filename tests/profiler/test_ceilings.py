@@ -17,9 +17,9 @@ GPU = Machine("cuda", "NVIDIA H200", None)
 TINY = MeasurePlan((8, 32), 1 << 16)
 
 
-def ceilings(machine: Machine = CPU, copy_bytes_per_s: float = 2e10) -> Ceilings:
+def ceilings(machine: Machine = CPU, copy_bytes_per_s: float = 2e10, load: float | None = 0.0) -> Ceilings:
     gemm = (GemmRate("float32", 1e11, 1024), GemmRate("bfloat16", 4e10, 512))
-    return Ceilings(machine, "2026-11-30T09:00:00+00:00", "2.13.0", gemm, copy_bytes_per_s, 1 << 28)
+    return Ceilings(machine, "2026-11-30T09:00:00+00:00", "2.13.0", gemm, copy_bytes_per_s, 1 << 28, load)
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,7 @@ def test_a_measurement_says_what_was_measured() -> None:
     assert all(rate.size in TINY.sizes and 0 < rate.flops_per_s < 1e16 for rate in found.gemm)
     assert 0 < found.copy_bytes_per_s < 1e16
     assert (found.machine, found.copy_buffer_bytes) == (CPU, 1 << 16)
+    assert found.load is not None
     assert datetime.fromisoformat(found.date).tzinfo is not None
 
 
@@ -49,9 +50,11 @@ def test_buffers_are_larger_than_caches_and_sizes_ascend() -> None:
         assert list(plan.sizes) == sorted(plan.sizes)
 
 
+@pytest.mark.parametrize("load", [None, 0.0, 0.3, 7.25])
 @pytest.mark.parametrize("machine", [CPU, GPU])
-def test_json_and_back(machine: Machine) -> None:
-    known = ceilings(machine)
+def test_json_and_back(machine: Machine, load: float | None) -> None:
+    known = ceilings(machine, load=load)
+    assert known.busy is (load == 7.25)
     assert ceilings_from(json.loads(json.dumps(known.as_json()))) == known
     assert known.as_json()["threads"] == machine.threads
 
@@ -66,6 +69,7 @@ def test_json_and_back(machine: Machine) -> None:
         {"copy_bytes_per_s": 0},
         {"copy_bytes_per_s": float("inf")},
         {"copy_bytes_per_s": True},
+        {"copy_bytes_per_s": 10**400},
         {"copy_buffer_bytes": "256 MiB"},
         {"date": None},
         {"name": None},

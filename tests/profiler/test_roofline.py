@@ -44,7 +44,7 @@ def test_the_roof_is_the_lower_of_two_ceilings() -> None:
 
 def test_a_roof_needs_the_ceiling_of_the_trace_s_dtype() -> None:
     gemm = (GemmRate("float32", 1e11, 8),)
-    measured = Ceilings(Machine("cpu", "x", 1), "2026-11-30", "2", gemm, 1e10, 8)
+    measured = Ceilings(Machine("cpu", "x", 1), "2026-11-30", "2", gemm, 1e10, 8, None)
     assert roof_for(measured, "float32") == ROOF
     assert [roof_for(measured, dtype) for dtype in ("bfloat16", None, 3)] == [None] * 3
     assert roof_for(None, "float32") is None

@@ -8,7 +8,7 @@ import pytest
 from engine.batch import ForwardMode
 from profiler.saturation import fit_saturation, saturation
 from profiler.saturation_report import SaturationReport, saturation_report
-from profiler.saturation_words import answer, basis, price
+from profiler.saturation_words import answer, basis, price, sweep_command
 from tests.support.traces import MemoryTrace, forward, prefill_trace
 
 MS = 1_000_000
@@ -93,7 +93,7 @@ def test_a_trace_without_prefill_has_nothing(forwards: list[dict[str, Any]]) -> 
     report = saturation_report(MemoryTrace({"forwards": forwards}))
     assert (report.points.height, report.others.height, report.sizes.height) == (0, 0, 0)
     assert answer(report) == "No saturation point: no forward here computes one prompt without a prefix."
-    assert "chunkscope sweep" in price(report)
+    assert sweep_command(report, "M") == "chunkscope sweep --model M -o sweep.chunkscope"
     assert basis(report) == [("layout", "one prompt a forward, no prefix")]
 
 
@@ -120,6 +120,7 @@ def test_the_answer_says_what_a_chunk_gives_up(report: SaturationReport) -> None
     assert "A chunk of 32 gives up 68 % and takes 1.0 ms." in said
     assert "A chunk of 1,024 gives up nothing and takes 10.2 ms." in said
     assert "4,096" not in said
+    assert sweep_command(report, "M") is None
 
 
 def test_the_price_names_interval_and_largest_forward(report: SaturationReport) -> None:
@@ -136,7 +137,9 @@ def test_a_larger_forward_can_give_less() -> None:
 
 def test_not_saturated_and_too_few_say_what_to_do(rising: SaturationReport) -> None:
     assert answer(rising) == "Up to 2,048 tokens, forwards do not saturate: throughput still rises."
-    assert "sweep --model 'a b' --tokens 8:8192 -o" in price(rising, "'a b'")
+    assert sweep_command(rising, "'a b'") == (
+        "chunkscope sweep --model 'a b' --tokens 8:8192 -o sweep.chunkscope"
+    )
     few = saturation_report(swept([8, 16]))
     assert answer(few) == "No saturation point: 2 sizes of forwards measured, 8 are needed."
 

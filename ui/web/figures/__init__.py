@@ -1,0 +1,1 @@
+"""Plotly figures, each a pure function of frames and a theme."""
