@@ -7,6 +7,9 @@ from traces.drawing import Track
 
 __all__ = ["Threads"]
 
+_TIDS_A_RANK = 100_000_000  # viewers take threads of one id for one thread, whatever their processes
+_FURTHER = _TIDS_A_RANK // 2
+
 
 class _Level:
     """A thread of a track, and the ends of its slices that are still open, outermost first."""
@@ -46,7 +49,7 @@ class Threads:
         self._levels: dict[Track, list[_Level]] = {}
         self._ranks: set[int] = set()
         self._new: list[Named] = []
-        self._last_tid = 0
+        self._further = 0
 
     def process(self, rank: int) -> int:
         """A rank's process id, from 1: viewers take process 0 for the idle one."""
@@ -76,10 +79,18 @@ class Threads:
     def _level(self, track: Track, number: int) -> _Level:
         levels = self._levels.setdefault(track, [])
         if number == len(levels):
-            self._last_tid += 1  # no thread id is used in two processes: viewers would take them for one
-            levels.append(_Level(self._last_tid))
+            tid = self._new_tid(track, number)
+            levels.append(_Level(tid))
             name = track.name if number == 0 else f"{track.name} ({number + 1})"
             pid = self.process(track.rank)
-            self._new.append(Named(pid, self._last_tid, "thread_name", {"name": name}))
-            self._new.append(Named(pid, self._last_tid, "thread_sort_index", {"sort_index": track.order}))
+            self._new.append(Named(pid, tid, "thread_name", {"name": name}))
+            self._new.append(Named(pid, tid, "thread_sort_index", {"sort_index": track.order}))
         return levels[number]
+
+    def _new_tid(self, track: Track, number: int) -> int:
+        """In the order of the tracks, from 1, since some viewers sort by it; further threads come last."""
+        first = track.rank * _TIDS_A_RANK + 1
+        if number == 0:
+            return first + track.order
+        self._further += 1
+        return first + _FURTHER + self._further

@@ -17,7 +17,7 @@ _COUNTERS = {
     "tokens": {"extend": "extend_tokens", "decode": "decode_tokens"},
     "KV pages": KV_PAGES,
     "queue": {"waiting": "waiting_reqs"},
-    "inflight_middle_chunks": {"value": "inflight_middle_chunks"},
+    "inflight_middle_chunks": {"sum": "inflight_middle_chunks"},
 }
 
 

@@ -112,7 +112,7 @@ class _Requests:
             yield Instant(track, "first token" if first else "token", t_ns, args)
 
     def _arrow(self, detail: GapDetail) -> Iterator[Flow]:
-        """From the middle of the costliest chunk to the end of the own forward: never back in time."""
+        """From just after the costliest chunk's start to just after the own forward's, if both are drawn."""
         chunk = detail.costliest
         own = self._forwards.position(detail.own_forward_id)
         if chunk is None or own is None or self._forwards.position(chunk.forward_id) is None:
@@ -124,9 +124,9 @@ class _Requests:
             next(self._arrows),
             _ARROW,
             self._track(chunk.rid, chunk.forward_id),
-            (chunk.start_ns + chunk.end_ns) // 2,
+            min(chunk.start_ns + 1, chunk.end_ns),
             self._track(detail.rid, detail.own_forward_id),
-            max(start_ns, end_ns - 1),
+            min(start_ns + 2, end_ns),  # later than its source, which may be in the same forward
         )
 
     def _of(self, lane: Lane, kind: LaneKind) -> Iterator[int]:

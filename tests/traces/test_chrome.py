@@ -64,7 +64,9 @@ def test_processes_and_threads_are_named_and_sorted_before_they_are_used(tmp_pat
     assert sorted(chrome.threads().values()) == ["forwards", "forwards", "r1"]
     order = {(e["pid"], e["tid"]): e["args"]["sort_index"] for e in chrome.of("M", "thread_sort_index")}
     assert {chrome.threads()[place]: index for place, index in order.items()} == {"forwards": 0, "r1": 1}
-    assert len({tid for _, tid in chrome.threads()}) == 3
+    tids = sorted((tid, pid, name) for (pid, tid), name in chrome.threads().items())
+    assert [(pid, name) for _, pid, name in tids] == [(1, "forwards"), (1, "r1"), (4, "forwards")]
+    assert len({tid for tid, _, _ in tids}) == 3
     assert all(pid > 0 for pid, _ in chrome.threads())
     seen: set[tuple[int, int]] = set()
     for event in chrome.events:
