@@ -48,11 +48,11 @@ _INDEX = """<!doctype html>
 </html>"""
 
 
-class _App(dash.Dash):  # type: ignore[misc]
+class _App(dash.Dash):
     """Dash whose first byte has the theme of the address, so that no page flashes in the other one."""
 
-    def interpolate_index(self, **parts: str) -> str:
-        """The page around everything."""
+    def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]
+        """The page around everything, from parts that Dash passes by name."""
         theme = read_theme(request.query_string.decode("ascii", "replace"))
         attribute = f' data-theme="{theme}"' if theme else ""
         return _INDEX.format(theme=attribute, style=theme_css(), **parts)
@@ -68,7 +68,7 @@ def create_app(
     app = _App(
         __name__,
         title="Chunkscope",
-        update_title=None,
+        update_title="",
         suppress_callback_exceptions=True,  # pages come and go
         add_log_handler=False,
     )
@@ -149,7 +149,9 @@ def _worst(runs: Sequence[Run]) -> dict[str, int] | None:
 def _page(path: str, timelines: Sequence[Timeline], theme: str, view: View) -> Component:
     if path == "/trace":
         return trace.layout(timelines, theme, view.run)
-    return (saturation if path == "/saturation" else compare).layout(timelines, theme)
+    if path == "/saturation":
+        return saturation.layout(timelines, theme)
+    return compare.layout(timelines, theme)
 
 
 def _holding(lock: threading.Lock, view: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from dash.development.base_component import Component
 from profiler.gap_parts import GapPart, PartKind, gap_parts
 from profiler.sentences import waited, why_waited
 from profiler.timeline.tiles import Chunk, GapDetail
+from ui.web.attributes import aria, data
 from ui.web.names import shown, with_shown_names
 from ui.web.runs import Run, compared
 from ui.words import count, plural, seconds
@@ -51,7 +52,7 @@ def gap_panel(runs: Sequence[Run], run: Run, gap: GapDetail | None) -> list[Comp
 
 def _over(words: str) -> html.Div:
     """The line above the panel's title; its button goes to the longest gap of all runs."""
-    button = html.Button("Worst gap", title="select the longest gap of all runs", **{"data-act": "worst"})
+    button = html.Button("Worst gap", title="select the longest gap of all runs", **data(act="worst"))
     return html.Div([html.Span(words), button], className="over")
 
 
@@ -128,7 +129,7 @@ def _chunks(gap: GapDetail) -> list[Component]:
     note = f"; the {_MOST_BARS} costliest of {count(len(gap.chunks))}" if left else ""
     return [
         html.H3(["Cost of each chunk ", html.Small(f"in time order{note}", className="muted")]),
-        html.Div(bars, className="bars", role="img", **{"aria-label": _costliest(gap, gap.costliest)}),
+        html.Div(bars, className="bars", role="img", **aria(label=_costliest(gap, gap.costliest))),
         html.P(_costliest(gap, gap.costliest), className="costliest"),
     ]
 
@@ -138,7 +139,7 @@ def _bar(chunk: Chunk, height: float, costliest: bool) -> html.Span:
         style={"height": f"{max(4.0, 100 * height):.1f}%"},
         className="costliest" if costliest else None,
         title=f"{_chunk(chunk)}: {seconds(chunk.in_gap_ns / 1e9)} of forward {count(chunk.forward_id)}",
-        **{"data-rid": chunk.rid},
+        **data(rid=chunk.rid),
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from dash import html
 
+from ui.web.attributes import aria
+
 __all__ = ["help_dialog", "key_hints"]
 
 _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
@@ -59,7 +61,7 @@ def help_dialog() -> html.Dialog:
             html.Form(html.Button("Close"), method="dialog"),
         ],
         id="help",
-        **{"aria-label": "Keys"},
+        **aria(label="Keys"),
     )
 
 

@@ -7,6 +7,7 @@ from dash import html
 
 from profiler.sentences import hidden_wall
 from profiler.timeline.kpis import Kpis
+from ui.web.attributes import data
 from ui.web.runs import Run
 from ui.words import UNKNOWN, count, memory, rate, seconds
 
@@ -119,15 +120,17 @@ def _hidden(run: Run, kpis: Kpis) -> str | None:
 
 
 def _head(column: _Column, hidden: bool) -> html.Th:
-    mark = [html.Span(" ▲", className="mark", title="read the longest ITL first")]
-    children = [column.head, *(mark if hidden and column.head == "ITL p99" else [])]
-    return html.Th(children, scope="col", title=column.definition, tabIndex=0)
+    mark = hidden and column.head == "ITL p99"
+    warning = html.Span(" ▲", className="mark", title="read the longest ITL first") if mark else ""
+    return html.Th([column.head, warning], scope="col", title=column.definition, tabIndex=0)
 
 
 def _row(run: Run, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Tr:
-    name = [html.B(run.letter), " ", run.title]
     cells = [_cell(column, kpis, all_kpis) for column in _COLUMNS]
-    return html.Tr([html.Th(name, scope="row", title=run.options or None), *cells], **{"data-run": run.index})
+    return html.Tr(
+        [html.Th([html.B(run.letter), f" {run.title}"], scope="row", title=run.options or None), *cells],
+        **data(run=run.index),
+    )
 
 
 def _cell(column: _Column, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Td:

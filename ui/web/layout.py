@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from ui.web.attributes import aria, data
 from ui.web.keys import help_dialog
 from ui.web.runs import Run, badge, compared
 from ui.web.state_panel import state_panel
@@ -34,13 +35,13 @@ def notices(lines: Sequence[str]) -> list[Component]:
 
 
 def _top_bar(runs: Sequence[Run], pages: Mapping[str, str]) -> Component:
-    links = [html.A(title, href=path, **{"data-page": path}) for path, title in pages.items()]
+    links = [html.A(title, href=path, **data(page=path)) for path, title in pages.items()]
     names = " · ".join(run.title for run in runs)
     count = f"{len(runs)} runs" if len(runs) > 1 else runs[0].title
     return html.Header(
         [
             html.Strong("Chunkscope", className="product"),
-            html.Nav(links, **{"aria-label": "Pages"}),
+            html.Nav(links, **aria(label="Pages")),
             html.Span(count, className="trace-name", title=names),
             html.Span(
                 [html.Span("◇ ", className="diamond"), html.Span(badge(runs), className="label")],
@@ -52,13 +53,14 @@ def _top_bar(runs: Sequence[Run], pages: Mapping[str, str]) -> Component:
                 ["▸ ", html.Output("–", id="chip-time")],
                 id="chip",
                 title="cursor: open or close the scheduler's state",
-                **{"data-act": "drawer", "aria-controls": "side", "aria-expanded": "false"},
+                **data(act="drawer"),
+                **aria(controls="side", expanded="false"),
             ),
             _key_button("theme", "t", "theme"),
             _key_button("search", "/", "search"),
             _key_button("help", "?", "keys"),
             html.Button(
-                "copy link", title="copy the address of this view", className="plain", **{"data-act": "copy"}
+                "copy link", title="copy the address of this view", className="plain", **data(act="copy")
             ),
         ],
         className="top",
@@ -67,20 +69,20 @@ def _top_bar(runs: Sequence[Run], pages: Mapping[str, str]) -> Component:
 
 def _key_button(act: str, key: str, words: str) -> Component:
     return html.Button(
-        [html.Kbd(key), f" {words}"], className="plain", **{"data-act": act, "aria-keyshortcuts": key}
+        [html.Kbd(key), f" {words}"], className="plain", **data(act=act), **aria(keyshortcuts=key)
     )
 
 
 def _side(runs: Sequence[Run]) -> Component:
     return html.Aside(
         [
-            html.Button("Close", className="only-drawer", **{"data-act": "drawer"}),
-            html.Section(id="gap-panel", **{"aria-live": "polite", "aria-label": "Selected gap"}),
-            html.Section(id="sums-panel", **{"aria-live": "polite", "aria-label": "Sums of the selection"}),
+            html.Button("Close", className="only-drawer", **data(act="drawer")),
+            html.Section(id="gap-panel", **aria(live="polite", label="Selected gap")),
+            html.Section(id="sums-panel", **aria(live="polite", label="Sums of the selection")),
             state_panel(compared(runs)),
         ],
         id="side",
-        **{"aria-label": "Details"},
+        **aria(label="Details"),
     )
 
 
@@ -89,11 +91,11 @@ def _search() -> Component:
         [
             html.Label("Request name, or #forward", htmlFor="search-text"),
             dcc.Input(id="search-text", type="text", autoComplete="off", spellCheck=False, maxLength=200),
-            html.Ol(id="search-found", role="listbox", **{"aria-label": "Found requests"}),
+            html.Ol(id="search-found", **aria(label="Found requests")),
             html.P(id="search-note", className="muted small", role="status"),
         ],
         id="search",
-        **{"aria-label": "Search"},
+        **aria(label="Search"),
     )
 
 

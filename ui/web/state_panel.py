@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dash import html
 
+from ui.web.attributes import aria, data
 from ui.web.runs import Run
 
 __all__ = ["state_panel"]
@@ -12,7 +13,7 @@ __all__ = ["state_panel"]
 def state_panel(runs: Sequence[Run]) -> html.Section:
     """The panel as it stands before the first answer; the page's script fills it and works its buttons."""
     follow = [
-        html.Button(run.letter, title=f"follow {run.heading}", **{"data-act": "run", "data-run": run.index})
+        html.Button(run.letter, title=f"follow {run.heading}", **data(act="run", run=run.index))
         for run in runs
     ]
     return html.Section(
@@ -20,8 +21,8 @@ def state_panel(runs: Sequence[Run]) -> html.Section:
             html.Div(
                 [html.H3("Scheduler at the cursor"), html.Output("–", id="cursor-time")], className="head"
             ),
-            html.Div(_transport(), className="transport", role="group", **{"aria-label": "Play the cursor"}),
-            html.Div(follow, className="follow", role="group", **{"aria-label": "Run that the state is of"}),
+            html.Div(_transport(), className="transport", role="group", **aria(label="Play the cursor")),
+            html.Div(follow, className="follow", role="group", **aria(label="Run that the state is of")),
             html.Table(
                 [html.Caption("Scheduler state", className="sr-only"), html.Tbody(id="state-lines")],
                 className="state",
@@ -29,7 +30,7 @@ def state_panel(runs: Sequence[Run]) -> html.Section:
             html.P(id="state-note", className="muted small", role="status"),
         ],
         id="state-panel",
-        **{"aria-label": "Scheduler's state at the cursor"},
+        **aria(label="Scheduler's state at the cursor"),
     )
 
 
@@ -48,7 +49,8 @@ def _transport() -> list[html.Button | html.Output]:
             glyph,
             id=f"do-{act}",
             title=f"{words} ({key})",
-            **{"data-act": act, "aria-label": words, "aria-keyshortcuts": key},
+            **data(act=act),
+            **aria(label=words, keyshortcuts=key),
         )
         for act, glyph, words, key in buttons
     ]

@@ -6,6 +6,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from profiler.timeline.tiles import Sums
+from ui.web.attributes import data
 from ui.web.runs import Run, compared
 from ui.words import UNKNOWN, count, seconds
 
@@ -44,6 +45,6 @@ def sums_panel(runs: Sequence[Run], selection: tuple[int, int] | None) -> list[C
         html.Table(
             [html.Thead(html.Tr(heads)), html.Tbody(rows)],
             className="sums",
-            **{"data-sel": f"{start_ns}-{end_ns}"},
+            **data(sel=f"{start_ns}-{end_ns}"),
         ),
     ]

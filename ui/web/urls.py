@@ -39,8 +39,8 @@ class View:
             "t1": self.t1,
             "t": self.t,
             "run": self.run,
-            "rid": self.gap and self.gap.rid,
-            "tok": self.gap and self.gap.token_index,
+            "rid": None if self.gap is None else self.gap.rid,
+            "tok": None if self.gap is None else self.gap.token_index,
             "sel": self.selection and list(self.selection),
         }
 

@@ -70,7 +70,7 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-act]");
     if (button) return act(button.dataset.act, button);
-    const link = event.target.closest("nav a[data-page]");
+    const link = event.target.closest("a[data-page]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     Chunkscope.transport.pause();

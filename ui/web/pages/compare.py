@@ -8,6 +8,7 @@ from dash.development.base_component import Component
 
 from profiler.timeline.timeline import Timeline
 from ui.web.answer import answer
+from ui.web.attributes import aria, data
 from ui.web.keys import key_hints
 from ui.web.kpi_table import kpi_table, p99_note
 from ui.web.runs import Run, compared, make_runs
@@ -35,9 +36,7 @@ def layout(timelines: Sequence[Timeline], theme: str) -> Component:
     return html.Main(
         [
             html.Div(_heading(runs), id="compare-heading"),
-            html.Div(
-                id="timeline", **{"aria-label": "Forwards, requests and KV pages of each run over time"}
-            ),
+            html.Div(id="timeline", **aria(label="Forwards, requests and KV pages of each run over time")),
             html.Footer(
                 [_legend(), html.Div([key_hints(), _note(runs)], className="row")], className="legend"
             ),
@@ -79,7 +78,7 @@ def _left_out(runs: Sequence[Run]) -> list[Component]:
     sweeps = [run for run in runs if run not in compared(runs)]
     if not sweeps:
         return []
-    link = html.A("Saturation", href="/saturation", **{"data-page": "/saturation"})
+    link = html.A("Saturation", href="/saturation", **data(page="/saturation"))
     return [html.P([", ".join(run.heading for run in sweeps), ": see ", link], className="left-out")]
 
 
@@ -87,7 +86,7 @@ def _legend() -> html.Ul:
     return html.Ul(
         [html.Li([html.Span(className=f"swatch {kind}"), words]) for kind, words in _LEGEND],
         className="swatches",
-        **{"aria-label": "Legend"},
+        **aria(label="Legend"),
     )
 
 

@@ -7,6 +7,7 @@ from dash import Input, Output, dcc, html
 from dash.development.base_component import Component
 
 from profiler.timeline.timeline import Timeline
+from ui.web.attributes import aria
 from ui.web.checks import Checks
 from ui.web.rule_table import rule_table
 from ui.web.runs import Run, make_runs
@@ -135,7 +136,7 @@ def _columns(table: TableFacts) -> Component:
     return html.Ul(
         [
             html.Li(
-                [html.Span(_GLYPHS[state], title=state, role="img", **{"aria-label": state}), f" {column}"],
+                [html.Span(_GLYPHS[state], title=state, role="img", **aria(label=state)), f" {column}"],
                 className=f"state {state.split()[0]}",
             )
             for column, state in table.columns.items()
