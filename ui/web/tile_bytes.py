@@ -17,7 +17,7 @@ __all__ = ["Arrays", "unpack_tile"]
 _ALIGNMENT = 8
 _LENGTH_BYTES = 4
 _INT32 = np.iinfo(np.int32)
-_DTYPES = {"f8": np.dtype("<f8"), "i4": np.dtype("<i4"), "u1": np.dtype("u1")}
+_DTYPES: dict[str, np.dtype[Any]] = {"f8": np.dtype("<f8"), "i4": np.dtype("<i4"), "u1": np.dtype("u1")}
 
 
 class Arrays:

@@ -8,6 +8,9 @@
   const LABEL_X = 28;
   const OPTIONS_X = 36; // right of the plot's left end
   const BRACKET_X = 22;
+  const MIDDLE = "inflight_middle_chunks";
+  const WALL_LANES = 3; // lanes that a plate covers
+  const WALL_HEIGHT = 30;
   const LEAST_BRACKET = 48; // pixels of height for the word beside it
 
   /** Draw a band; `view` has scale, ticks, number of runs, focused run and selected gap. */
@@ -60,14 +63,17 @@
       const { budget, run, tile } = band;
       label(brush, track, "tokens / forward", budget ? `budget line ${count(budget)}` : "no budget");
       if (tile) draw.strip(brush, scale, track, tile.strip, budget, run.maxTokens);
+      const whole = tile?.t0 === 0 && tile.t1 >= run.endNs - run.startNs;
+      if (whole && !tile.strip.count.length) note(brush, scale, track, "no forwards recorded");
     } else if (track.kind === "kv") {
       const total = counters?.pages_total.reduce((most, pages) => Math.max(most, pages), -1) ?? -1;
       label(brush, track, "KV pages", `pool ${count(total)}`);
-      if (counters) draw.pages(brush, scale, track, counters);
+      if (counters) draw.pages(brush, scale, track, band.tile);
     } else {
       brush.font(10);
-      brush.text("inflight_middle_chunks", LABEL_X, track.y + 4, colour.muted);
-      if (counters) draw.middle(brush, scale, track, counters);
+      const room = timeline.layout.SIZES.gutter - 4 - brush.measure(MIDDLE);
+      brush.text(MIDDLE, Math.min(LABEL_X, room), track.y + 4, colour.muted);
+      if (counters) draw.middle(brush, scale, track, band.tile);
     }
   }
 
@@ -94,17 +100,18 @@
     const room = timeline.layout.SIZES.gutter - LABEL_X - 6;
     const prompt = group === "decode" || lane.prompt_tokens === null ? "" : ` ${timeline.words.count(lane.prompt_tokens)}`;
     const { isolate, fitted } = timeline.words;
-    const whole = lane.name.length < 60 ? isolate(lane.name) + prompt : "";
-    const text = whole && brush.measure(whole) <= room ? whole : fitted(lane.name, room, brush.measure);
+    const name = lane.name || timeline.words.UNKNOWN;
+    const whole = name.length < 60 ? isolate(name) + prompt : "";
+    const text = whole && brush.measure(whole) <= room ? whole : fitted(name, room, brush.measure);
     brush.text(text, LABEL_X, track.y + track.height / 2 - 0.5, long || selected ? colour.text : colour.muted);
   }
 
   function label(brush, track, name, detail) {
     const { colour } = brush.theme;
     brush.font(11);
-    brush.text(name, LABEL_X, track.y + 6, colour.text);
+    brush.text(name, LABEL_X, track.y + 5, colour.text);
     brush.font(10);
-    brush.text(detail, LABEL_X, track.y + track.height - 5, colour.muted);
+    brush.text(detail, LABEL_X, track.y + track.height - 4, colour.muted);
   }
 
   /** A bracket around the lanes that decode first, where other groups follow. */
@@ -124,22 +131,33 @@
     context.restore();
   }
 
-  /** Plates over the first lanes that say how long decodes were silent, where they fit and hide no selection. */
-  function walls(brush, band, { scale, gap }) {
-    const lanes = band.tracks.filter((track) => track.group === "decode").slice(0, 3);
-    if (lanes.length < 3) return;
-    const [top, height] = [lanes[0].y, 30];
-    const hidden = gap?.run === band.run.key && lanes.some(({ lane }) => lane.rid === gap.rid);
-    for (const wall of hidden ? [] : band.walls ?? []) {
+  /** Plates over decoding lanes that say how long they were silent, where they fit and hide no selection. */
+  function walls(brush, band, view) {
+    const { scale } = view;
+    const decoding = band.tracks.filter((track) => track.group === "decode");
+    const detail = view.details.get(band.run.key);
+    const at = detail ? decoding.findIndex(({ lane }) => lane.rid === detail.rid) : -1;
+    const lanes = at >= 0 && at < WALL_LANES ? decoding.slice(at + 1) : decoding;
+    if (lanes.length < WALL_LANES) return;
+    const pointed = lanes !== decoding && view.gap?.run === band.run.key;
+    const taken = pointed ? draw.arrowSpan(brush, scale, detail) : null;
+    for (const wall of band.walls) {
       const from = Math.max(scale.x(wall.start_ns), scale.left);
       const to = Math.min(scale.x(wall.end_ns), scale.right);
       brush.font(12, 600);
       const title = brush.measure(wall.title);
       brush.font(10);
-      const width = Math.max(title, brush.measure(wall.detail)) + 24;
-      if (to - from < width + 16) continue;
-      plate(brush, wall, Math.round((from + to - width) / 2), top, Math.round(width), height);
+      const width = Math.round(Math.max(title, brush.measure(wall.detail)) + 20);
+      const room = widest(from, to, taken);
+      if (room[1] - room[0] < width + 8) continue;
+      plate(brush, wall, Math.round((room[0] + room[1] - width) / 2), lanes[0].y, width, WALL_HEIGHT);
     }
+  }
+
+  /** The wider part of an interval that is left beside a taken one. */
+  function widest(from, to, taken) {
+    if (!taken || taken[1] < from || taken[0] > to) return [from, to];
+    return taken[0] - from > to - taken[1] ? [from, taken[0]] : [taken[1], to];
   }
 
   function plate(brush, wall, x, top, width, height) {

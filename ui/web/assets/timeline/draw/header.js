@@ -58,7 +58,7 @@
   }
 
   /** Tick labels; over them the instants of mark, cursor and pointer, with their distance from the mark. */
-  function labels(brush, { scale, ticks, cursor, hover, mark }, y) {
+  function labels(brush, { scale, ticks, selection, cursor, hover, mark }, y) {
     const { colour } = brush.theme;
     const { duration, instant } = timeline.words;
     brush.font(11);
@@ -71,6 +71,10 @@
     }
     const step = Math.max(1, 10 ** Math.floor(Math.log10(scale.nsPerPixel)));
     const from = (ns) => (mark === null || ns === mark ? "" : ` (${sign(ns - mark)}${duration(Math.abs(ns - mark))})`);
+    if (selection) {
+      const [from, to] = selection;
+      flag(brush, scale, (from + to) / 2, `↔ ${duration(to - from)}`, y, colour.accent, colour.selected);
+    }
     if (mark !== null) flag(brush, scale, mark, `m ${instant(mark, step)}`, y, colour.text, colour.panel);
     if (cursor !== null) flag(brush, scale, cursor, `▼ ${instant(cursor, step)}${from(cursor)}`, y, colour.text, colour.selected);
     if (hover !== null) flag(brush, scale, hover, instant(hover, step) + from(hover), y, colour.accent, colour.page);

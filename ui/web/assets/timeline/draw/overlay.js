@@ -5,6 +5,7 @@
   const draw = (timeline.draw ??= {});
 
   const EDGE = 2;
+  const LABEL = 12; // between the arrow and its label
   const HEAD = 5; // half the width of the arrow's head
 
   /** Draw over all bands; `view` has scale, height, selection, cursor, hover, gap details by run and gap. */
@@ -59,13 +60,33 @@
     if (!target || !pixels) return;
     const [x0, x1] = pixels;
     brush.outline(colour.selectionEdge, x0 - 1, target.y - 1, x1 - x0 + 1, target.height, EDGE);
-    const gap = draw.span(scale, detail.start_ns, detail.end_ns);
-    if (!lane || !gap) return;
-    const x = Math.min(Math.max((x0 + x1) / 2, gap[0] + 2), gap[1] - 2);
-    const from = lane.y + lane.height / 2;
+    const place = arrowPlace(brush, scale, detail);
+    if (!lane || !place) return;
     const down = target.y > lane.y;
-    arrow(brush, x, from, down ? target.y - 1 : target.y + target.height, colour);
-    if (detail.arrow) arrowLabel(brush, scale, detail.arrow, x, down ? target.y - 17 : target.y + target.height + 2);
+    arrow(brush, place.x, lane.y + lane.height / 2, down ? target.y - 1 : target.y + target.height, colour);
+    brush.font(11, 600);
+    const top = down ? target.y - 17 : target.y + target.height + 2;
+    if (place.text) brush.plate(place.text, place.left, top, 14, colour.text, colour.page);
+  }
+
+  /** Where the arrow stands, and its label beside it; null when gap or chunk is out of view. */
+  function arrowPlace(brush, scale, detail) {
+    const { costliest: chunk } = detail;
+    const gap = draw.span(scale, detail.start_ns, detail.end_ns);
+    const target = chunk && draw.span(scale, chunk.start_ns, chunk.end_ns);
+    if (!gap || !target) return null;
+    const x = Math.min(Math.max((target[0] + target[1]) / 2, gap[0] + 2), gap[1] - 2);
+    brush.font(11, 600);
+    const text = timeline.words.fitted(detail.arrow, scale.right - scale.left - 40, brush.measure);
+    const width = brush.measure(text) + 6;
+    const left = Math.round(x + LABEL + width <= scale.right ? x + LABEL : x - LABEL - width);
+    return { x, text, left, right: left + width };
+  }
+
+  /** Pixels that the arrow and its label take, or null. */
+  function arrowSpan(brush, scale, detail) {
+    const place = arrowPlace(brush, scale, detail);
+    return place && [Math.min(place.x, place.left) - LABEL, Math.max(place.x, place.right) + LABEL];
   }
 
   function arrow(brush, x, from, to, colour) {
@@ -89,14 +110,6 @@
     context.fill();
   }
 
-  function arrowLabel(brush, scale, text, x, y) {
-    const { colour } = brush.theme;
-    brush.font(11, 600);
-    const shown = timeline.words.fitted(text, scale.right - scale.left - 40, brush.measure);
-    const width = brush.measure(shown) + 6;
-    const left = x + 12 + width <= scale.right ? x + 12 : x - 12 - width;
-    brush.plate(shown, Math.round(left), y, 14, colour.text, colour.page);
-  }
-
   draw.overlay = drawOverlay;
+  draw.arrowSpan = arrowSpan;
 })();
