@@ -13,7 +13,7 @@ from ui.web.figures.style import CONFIG, empty
 from ui.web.figures.throughput import HEIGHT as THROUGHPUT_HEIGHT
 from ui.web.pages.saturation_evidence import EvidenceOf, chunk_marks
 from ui.web.pages.saturation_view import PARTS, parts_of, unreadable
-from ui.web.runs import Run, make_runs
+from ui.web.runs import Run, make_runs, provenance
 
 __all__ = ["layout", "register"]
 
@@ -87,12 +87,16 @@ def _choice(runs: Sequence[Run]) -> html.Div:
         [
             html.Span("run", id="saturation-run-label"),
             radio,
-            html.Span(id="saturation-badge", className="source"),
+            html.Span(id="saturation-badge", className="source", hidden=len({*map(_source, runs)}) == 1),
         ],
         className="saturation-choice",
         role="group",
         **{"aria-labelledby": "saturation-run-label"},
     )
+
+
+def _source(run: Run) -> str:
+    return provenance(run.timeline)
 
 
 def _throughput(theme: str) -> html.Section:
