@@ -1,15 +1,13 @@
 """What riding in a MIXED forward cost its decode rows, estimated from the trace's decode-only forwards."""
 
-from collections.abc import Iterable
-
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode
+from profiler.forward_table import UNKNOWN, ForwardTable
 from profiler.range_median import RangeMedian
 
-__all__ = ["DECODE_MEDIAN", "mixed_extra_ns", "mixed_extras"]
+__all__ = ["DECODE_MEDIAN", "mixed_extras"]
 
 Ints = NDArray[np.int64]
 
@@ -17,29 +15,25 @@ DECODE_MEDIAN = "median of DECODE forwards within 25 %"  # the estimator's name 
 _WITHIN = 0.25
 
 
-def mixed_extras(forwards: pl.DataFrame, forward_ids: Iterable[int]) -> dict[int, int | None]:
-    """The mixed extra in nanoseconds of each MIXED forward among `forward_ids`; None where it is unknown.
+def mixed_extras(forwards: ForwardTable) -> Ints:
+    """(forwards,) the mixed extra in nanoseconds of each MIXED forward; UNKNOWN where there is none.
 
     It is the forward's device time less that of a decode-only forward of the same decode rows: the median of
     the DECODE forwards whose decode_tokens and kv_tokens are each within 25 % of the MIXED forward's
     decode_tokens and pairs_decode (the tokens its decode rows read). Never below 0, never above the forward.
     """
-    wanted = pl.Series(list(forward_ids), dtype=pl.UInt32)
-    is_mixed = pl.col("mode") == ForwardMode.MIXED.value
-    known = forwards.with_columns(device_ns=pl.col("end_ns") - pl.col("start_ns"))
-    mixed = known.filter(is_mixed & pl.col("forward_id").is_in(wanted.implode()))
-    decodes = known.filter(pl.col("mode") == ForwardMode.DECODE.value)
-    extras = mixed_extra_ns(
-        *(_ints(mixed[name]) for name in ("decode_tokens", "pairs_decode", "device_ns")),
-        *(_ints(decodes[name]) for name in ("decode_tokens", "kv_tokens", "device_ns")),
+    length_ns = np.where(forwards.on_device, forwards.end_ns - forwards.start_ns, UNKNOWN)
+    mixed = forwards.mode == ForwardMode.MIXED.value
+    decode = forwards.mode == ForwardMode.DECODE.value
+    extras = np.full(len(forwards), UNKNOWN, dtype=np.int64)
+    extras[mixed] = _extras(
+        *(column[mixed] for column in (forwards.decode_tokens, forwards.pairs_decode, length_ns)),
+        *(column[decode] for column in (forwards.decode_tokens, forwards.kv_tokens, length_ns)),
     )
-    return {
-        forward_id: None if extra < 0 else extra
-        for forward_id, extra in zip(mixed["forward_id"], extras.tolist(), strict=True)
-    }
+    return extras
 
 
-def mixed_extra_ns(
+def _extras(
     rows: Ints, kv_tokens: Ints, device_ns: Ints, decode_rows: Ints, decode_kv_tokens: Ints, decode_ns: Ints
 ) -> Ints:
     """(mixed,) the extra of MIXED forwards by the DECODE forwards given after them; -1 where it is unknown.
@@ -63,7 +57,3 @@ def mixed_extra_ns(
             extra = device_ns[asked[found]] - np.rint(alone_ns[found]).astype(np.int64)
             extras[asked[found]] = extra.clip(0, device_ns[asked[found]])
     return extras
-
-
-def _ints(values: pl.Series) -> Ints:
-    return values.cast(pl.Int64).fill_null(-1).to_numpy()

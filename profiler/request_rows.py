@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.batch import Role
 from profiler.forward_table import ForwardTable
 from profiler.stable_order import stable_order
-from profiler.tables import TraceLike, frame
+from profiler.tables import TraceLike, integers
 
 __all__ = ["RequestRows", "request_rows"]
 
@@ -67,11 +67,14 @@ class RequestRows:
 
 def request_rows(trace: TraceLike, forwards: ForwardTable) -> RequestRows:
     """A trace's rows by request, without those of no request or of a forward that `forwards` lacks."""
-    rows = frame(trace, "rows").filter(pl.col("rid").is_not_null() & pl.col("forward_id").is_not_null())
-    at, known = _positions(forwards.forward_id, rows["forward_id"].to_numpy())
-    rids = rows["rid"].to_numpy()
-    columns = {name: rows[name].fill_null(_UNKNOWN_CODE).to_numpy() for name in _CODES}
-    columns |= {name: rows[name].cast(pl.Int32).fill_null(-1).to_numpy() for name in _NUMBERS}
+    table = trace.table("rows")
+    if table.column("rid").null_count or table.column("forward_id").null_count:
+        table = table.filter(pc.is_valid(table.column("rid")))
+        table = table.filter(pc.is_valid(table.column("forward_id")))
+    at, known = _positions(forwards.forward_id, integers(table, "forward_id", 0, np.uint32))
+    rids = integers(table, "rid", 0, np.uint32)
+    columns = {name: integers(table, name, _UNKNOWN_CODE, np.uint8) for name in _CODES}
+    columns |= {name: integers(table, name, -1, np.int32) for name in _NUMBERS}
     if not known.all():
         at, rids = at[known], rids[known]
         columns = {name: values[known] for name, values in columns.items()}
@@ -85,20 +88,20 @@ def request_rows(trace: TraceLike, forwards: ForwardTable) -> RequestRows:
     return RequestRows(
         rids=rids[first].astype(np.int64),
         bounds=np.append(first, len(rids)),
-        forward=at[order].astype(np.int32),
+        forward=at[order].astype(np.int32, copy=False),
         **{name: values[order] for name, values in columns.items()},
     )
 
 
 def _positions(
     ids: NDArray[np.int64], wanted: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+) -> tuple[NDArray[np.signedinteger], NDArray[np.bool_]]:
     """Position in `ids` (in any order, each once) of each wanted id, and whether it is there."""
     if not len(ids) or not len(wanted):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
     largest = int(max(ids.max(), wanted.max()))
     if largest <= _DENSE * (len(ids) + len(wanted)):
-        table = np.full(largest + 1, -1, dtype=np.int64)
+        table = np.full(largest + 1, -1, dtype=np.int32)
         table[ids] = np.arange(len(ids))
         at = table[wanted]
         return at, at >= 0

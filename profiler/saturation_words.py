@@ -58,7 +58,7 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
     if report.sizes.height:
         repeats = report.sizes["forwards"].to_list()
         fewest, most = min(repeats), max(repeats)
-        each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        each = count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
         low, high = report.sizes["tokens"][0], report.sizes["tokens"][-1]
         lines.append(("points", f"{count(found.num_sizes)} sizes × {each}, {count(low)} to {_tokens(high)}"))
     if found.fit_kind is not None and report.residual is not None:

@@ -6,8 +6,8 @@ from typing import Any
 from profiler.counts import count_run
 from profiler.latency import latency
 from profiler.saturation import Saturation, saturation
-from profiler.stalls import WorstGap, worst_gap
 from profiler.tables import TraceLike
+from profiler.worst_gap import WorstGap, worst_gap
 
 __all__ = ["summarize"]
 

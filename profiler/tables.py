@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
-__all__ = ["TraceLike", "frame", "request_names"]
+__all__ = ["TraceLike", "frame", "integers", "request_names"]
 
 
 class TraceLike(Protocol):
@@ -32,6 +34,16 @@ def frame(trace: TraceLike, name: str) -> pl.DataFrame:
     table = pl.from_arrow(trace.table(name))
     assert isinstance(table, pl.DataFrame)
     return table
+
+
+def integers(table: pa.Table, name: str, unknown: int, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """A column of whole numbers as one numpy array of a type that holds them; null becomes `unknown`."""
+    column = table.column(name)
+    if not column.null_count:
+        known: NDArray[Any] = column.to_numpy().astype(kind, copy=False)
+        return known
+    parts = [chunk.cast(pa.int64()).fill_null(unknown).to_numpy().astype(kind) for chunk in column.chunks]
+    return np.concatenate(parts)
 
 
 def request_names(trace: TraceLike) -> dict[int, str]:

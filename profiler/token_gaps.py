@@ -47,9 +47,9 @@ def emitted_rows(rows: RequestRows, forwards: ForwardTable) -> tuple[Ints, Ints]
     return at, request
 
 
-def token_gaps(rows: RequestRows, forwards: ForwardTable) -> Gaps:
-    """Every gap between consecutive tokens of a request."""
-    at, request = emitted_rows(rows, forwards)
+def token_gaps(rows: RequestRows, forwards: ForwardTable, emitted: tuple[Ints, Ints] | None = None) -> Gaps:
+    """Every gap between consecutive tokens of a request; `emitted` spares finding the rows that gave any."""
+    at, request = emitted_rows(rows, forwards) if emitted is None else emitted
     follows = (np.diff(request) == 0) & (np.diff(rows.token_index[at]) == 1)
     later = np.flatnonzero(follows) + 1
     times = forwards.result_end_ns[rows.forward[at]]
@@ -79,6 +79,8 @@ class DeviceTime:
     busy_ns: Ints
     started: Ints
     ended: Ints
+    outlasts: NDArray[np.bool_]  # whether it ends after its own result
+    overtaken: NDArray[np.bool_]  # whether the next one starts before its result
     forwards: ForwardTable
 
     @classmethod
@@ -96,32 +98,43 @@ class DeviceTime:
         ended = np.searchsorted(end, t, side="right")
         # Whole lengths of those that had ended, and t - start of those still under way.
         busy = lengths[ended] + (started - ended) * t - (starts[started] - starts[ended])
-        return cls(busy, started, ended, forwards)
+        following = np.append(forwards.start_ns[1:], np.iinfo(np.int64).max)
+        return cls(busy, started, ended, forwards.end_ns > t, following < t, forwards)
 
     def of_others(self, gaps: Gaps, rows: RequestRows) -> tuple[Ints, Ints]:
         """Device time in each gap of forwards without a row of the request, and how many such forwards."""
         first, last = rows.forward[gaps.before], rows.forward[gaps.row]
+        busy = self.busy_ns[last] - self.busy_ns[first]
         touching = np.where(gaps.end_ns > gaps.start_ns, self.started[last] - self.ended[first], 0)
-        own_busy, own_touching = _of_own(gaps, rows, self.forwards)
-        return self.busy_ns[last] - self.busy_ns[first] - own_busy, touching - own_touching
+        self._take_own(gaps, rows, slice(None), gaps.row, busy, touching)
+        # Of its other rows only these can share time with the gap: those between its two tokens, the earlier
+        # token's if its forward outlasts its result, and later ones that start before the gap ends.
+        between = (gaps.row - gaps.before != 1) | self.outlasts[first]
+        self._take_own_beyond(gaps, rows, np.flatnonzero(between), -1, busy, touching)
+        self._take_own_beyond(gaps, rows, np.flatnonzero(self.overtaken[last]), 1, busy, touching)
+        return busy, touching
 
+    def _take_own(
+        self, gaps: Gaps, rows: RequestRows, which: Ints | slice, at: Ints, busy: Ints, touching: Ints
+    ) -> tuple[Ints, Ints]:
+        """Take the forwards of the rows `at` out of the gaps `which`; returns their starts and ends."""
+        forward = rows.forward[at]
+        start, end = self.forwards.start_ns[forward], self.forwards.end_ns[forward]
+        shared = np.minimum(end, gaps.end_ns[which]) - np.maximum(start, gaps.start_ns[which])
+        overlaps = shared > 0
+        busy[which] -= np.where(overlaps, shared, 0)
+        touching[which] -= overlaps
+        return start, end
 
-def _of_own(gaps: Gaps, rows: RequestRows, forwards: ForwardTable) -> tuple[Ints, Ints]:
-    """The same of the forwards in which the request has a row: its rows are in order, so look both ways."""
-    busy = np.zeros(len(gaps.row), dtype=np.int64)
-    touching = np.zeros(len(gaps.row), dtype=np.int64)
-    for step in (-1, 1):
-        which = np.arange(len(gaps.row))
-        at = gaps.row if step < 0 else gaps.row + 1
+    def _take_own_beyond(
+        self, gaps: Gaps, rows: RequestRows, which: Ints, step: int, busy: Ints, touching: Ints
+    ) -> None:
+        """The same for rows before (-1) or after (1) the own one, as far as their forwards reach the gap."""
+        at = gaps.row[which] + step
         while len(which):
-            inside = (at >= rows.bounds[gaps.request[which]]) & (at < rows.bounds[gaps.request[which] + 1])
+            request = gaps.request[which]
+            inside = (at >= rows.bounds[request]) & (at < rows.bounds[request + 1])
             which, at = which[inside], at[inside]
-            forward = rows.forward[at]
-            start, end = forwards.start_ns[forward], forwards.end_ns[forward]
-            shared = np.minimum(end, gaps.end_ns[which]) - np.maximum(start, gaps.start_ns[which])
-            overlaps = shared > 0
-            busy[which[overlaps]] += shared[overlaps]
-            touching[which[overlaps]] += 1
+            start, end = self._take_own(gaps, rows, which, at, busy, touching)
             goes_on = end > gaps.start_ns[which] if step < 0 else start < gaps.end_ns[which]
             which, at = which[goes_on], at[goes_on] + step
-    return busy, touching

@@ -22,17 +22,20 @@ from profiler.latency import Spread
 from profiler.pyramid import Level, Pyramid
 from profiler.request_rows import RequestRows
 from profiler.timeline.array_file import read_arrays, write_arrays
+from profiler.timeline.delays import Delays
 from profiler.timeline.index import Index, build_index
 from profiler.timeline.kpis import Kpis
+from profiler.timeline.lifecycle import Lifecycle
 from traces.reader import Trace, open_trace
 
 __all__ = ["load_index"]
 
-FORMAT = 1  # raise it whenever what an index holds, or means, changes
+FORMAT = 2  # raise it whenever what an index holds, or means, changes
 NAME = "timeline.cache"
 
 _LEVEL = ("bounds", "bucket", "count", "busy_ns", "longest")
 _PLAIN = ("emitted", "mixed_extra_ns")
+_PARTS = {"forwards": ForwardTable, "rows": RequestRows, "lifecycle": Lifecycle, "delays": Delays}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -78,8 +81,8 @@ def _user_cache() -> Path:
 
 def _packed(index: Index) -> Arrays:
     arrays: Arrays = {name: getattr(index, name) for name in _PLAIN}
-    arrays |= {f"forwards.{name}": getattr(index.forwards, name) for name in _columns(ForwardTable)}
-    arrays |= {f"rows.{name}": getattr(index.rows, name) for name in _columns(RequestRows)}
+    for part, kind in _PARTS.items():
+        arrays |= {f"{part}.{name}": getattr(getattr(index, part), name) for name in _columns(kind)}
     for number, level in enumerate(index.pyramid.levels):
         arrays |= {f"level-{number}.{name}": getattr(level, name) for name in _LEVEL}
     with io.BytesIO() as buffer:
@@ -108,10 +111,10 @@ def _unpacked(arrays: Arrays) -> Index:
     return Index(
         start_ns=rest["start_ns"],
         end_ns=rest["end_ns"],
-        forwards=ForwardTable(
-            **{name: arrays[f"forwards.{name}"] for name in _columns(ForwardTable)}, untimed=rest["untimed"]
-        ),
-        rows=RequestRows(**{name: arrays[f"rows.{name}"] for name in _columns(RequestRows)}),
+        forwards=ForwardTable(**_part(arrays, "forwards"), untimed=rest["untimed"]),
+        rows=RequestRows(**_part(arrays, "rows")),
+        lifecycle=Lifecycle(**_part(arrays, "lifecycle")),
+        delays=Delays(**_part(arrays, "delays")),
         pyramid=Pyramid(tuple(levels)),
         **{name: arrays[name] for name in _PLAIN},
         stalls=pl.read_ipc(io.BytesIO(arrays["stalls"].tobytes())),
@@ -120,5 +123,9 @@ def _unpacked(arrays: Arrays) -> Index:
     )
 
 
-def _columns(kind: type[ForwardTable] | type[RequestRows]) -> Iterator[str]:
+def _part(arrays: Arrays, part: str) -> Arrays:
+    return {name: arrays[f"{part}.{name}"] for name in _columns(_PARTS[part])}
+
+
+def _columns(kind: type[Any]) -> Iterator[str]:
     return (field.name for field in fields(kind) if field.name != "untimed")

@@ -6,17 +6,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from engine.batch import ForwardMode
 from profiler.forward_table import UNKNOWN, UNKNOWN_TIME, ForwardTable, forward_table
-from profiler.mixed_extra import mixed_extra_ns
+from profiler.mixed_extra import mixed_extras
 from profiler.pyramid import Pyramid
 from profiler.request_rows import RequestRows, request_rows
-from profiler.stalls import stalls_of
+from profiler.stalls import stalls_among
 from profiler.tables import TraceLike
+from profiler.timeline.delays import Delays, delays
 from profiler.timeline.kpis import Kpis, kpis
+from profiler.timeline.lifecycle import Lifecycle, lifecycle
 from profiler.timeline.requests import Requests, requests_of
 from profiler.timeline.strip import forward_pyramid
-from profiler.token_gaps import emitted_rows, token_gaps
+from profiler.token_gaps import Gaps, emitted_rows, token_gaps
 
 __all__ = ["Index", "build_index"]
 
@@ -34,6 +35,8 @@ class Index:
     pyramid: Pyramid  # of forwards, its times from `start_ns`
     emitted: Ints  # (forwards,) tokens given
     mixed_extra_ns: Ints  # (forwards,) UNKNOWN where there is none
+    lifecycle: Lifecycle
+    delays: Delays
     stalls: pl.DataFrame
     worst: tuple[int, int] | None  # rid and token_index of the longest gap
     kpis: Kpis
@@ -45,18 +48,22 @@ def build_index(trace: TraceLike) -> Index:
     rows = request_rows(trace, forwards)
     requests = requests_of(trace)
     start_ns, end_ns = _span(forwards, requests)
-    at, _ = emitted_rows(rows, forwards)
+    tokens = emitted_rows(rows, forwards)
+    between = token_gaps(rows, forwards, tokens)
+    extras = mixed_extras(forwards)
     return Index(
         start_ns=start_ns,
         end_ns=end_ns,
         forwards=forwards,
         rows=rows,
         pyramid=forward_pyramid(forwards, start_ns),
-        emitted=np.bincount(rows.forward[at], minlength=len(forwards)),
-        mixed_extra_ns=_mixed_extras(forwards),
-        stalls=stalls_of(trace, forwards, rows),
-        worst=_worst(forwards, rows),
-        kpis=kpis(trace, forwards, rows, requests),
+        emitted=np.bincount(rows.forward[tokens[0]], minlength=len(forwards)),
+        mixed_extra_ns=extras,
+        lifecycle=lifecycle(trace, forwards, rows),
+        delays=delays(trace),
+        stalls=stalls_among(between, trace, forwards, rows, extras),
+        worst=_worst(between, rows),
+        kpis=kpis(trace, forwards, rows, requests, tokens, between),
     )
 
 
@@ -70,24 +77,11 @@ def _span(forwards: ForwardTable, requests: Requests) -> tuple[int, int]:
     return int(starts.min()), int(ends.max() if len(ends) else starts.max()) + 1
 
 
-def _mixed_extras(forwards: ForwardTable) -> Ints:
-    length_ns = np.where(forwards.on_device, forwards.end_ns - forwards.start_ns, UNKNOWN)
-    mixed = forwards.mode == ForwardMode.MIXED.value
-    decode = forwards.mode == ForwardMode.DECODE.value
-    extras = np.full(len(forwards), UNKNOWN, dtype=np.int64)
-    extras[mixed] = mixed_extra_ns(
-        *(column[mixed] for column in (forwards.decode_tokens, forwards.pairs_decode, length_ns)),
-        *(column[decode] for column in (forwards.decode_tokens, forwards.kv_tokens, length_ns)),
-    )
-    return extras
-
-
-def _worst(forwards: ForwardTable, rows: RequestRows) -> tuple[int, int] | None:
+def _worst(between: Gaps, rows: RequestRows) -> tuple[int, int] | None:
     """The longest gap; of equals the earliest, then that of the lowest rid."""
-    gaps = token_gaps(rows, forwards)
-    lengths = gaps.end_ns - gaps.start_ns
+    lengths = between.end_ns - between.start_ns
     if not len(lengths):
         return None
     longest = np.flatnonzero(lengths == lengths.max())
-    at = longest[gaps.start_ns[longest].argmin()]
-    return int(rows.rids[gaps.request[at]]), int(rows.token_index[gaps.row[at]])
+    at = longest[between.start_ns[longest].argmin()]
+    return int(rows.rids[between.request[at]]), int(rows.token_index[between.row[at]])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from engine.batch import ForwardMode
 from profiler.forward_table import UNKNOWN, ForwardTable
@@ -11,9 +12,11 @@ from profiler.latency import Spread
 from profiler.request_rows import RequestRows
 from profiler.tables import TraceLike, frame
 from profiler.timeline.requests import Requests
-from profiler.token_gaps import emitted_rows, token_gaps
+from profiler.token_gaps import Gaps
 
 __all__ = ["Kpis", "kpis"]
+
+Ints = NDArray[np.int64]
 
 LATE_NS = 200_000_000
 
@@ -36,11 +39,17 @@ class Kpis:
     activation_peak_bytes: int | None
 
 
-def kpis(trace: TraceLike, forwards: ForwardTable, rows: RequestRows, requests: Requests) -> Kpis:
-    """The numbers of a whole run."""
-    gaps = token_gaps(rows, forwards)
-    lengths = gaps.end_ns - gaps.start_ns
-    at, request = emitted_rows(rows, forwards)
+def kpis(
+    trace: TraceLike,
+    forwards: ForwardTable,
+    rows: RequestRows,
+    requests: Requests,
+    tokens: tuple[Ints, Ints],
+    between: Gaps,
+) -> Kpis:
+    """The numbers of a whole run; `tokens` and `between` are its `emitted_rows` and `token_gaps`."""
+    lengths = between.end_ns - between.start_ns
+    at, request = tokens
     times = forwards.result_end_ns[rows.forward[at]]
     first = rows.token_index[at] == 0
     return Kpis(
@@ -65,7 +74,7 @@ def kpis(trace: TraceLike, forwards: ForwardTable, rows: RequestRows, requests: 
     )
 
 
-def _ttft(requests: Requests, rids: "np.ndarray", times: "np.ndarray") -> pl.Series:
+def _ttft(requests: Requests, rids: Ints, times: Ints) -> pl.Series:
     arrivals = dict(zip(requests.rid.tolist(), requests.arrival_ns.tolist(), strict=True))
     known = [
         t - arrivals[rid]
@@ -75,7 +84,7 @@ def _ttft(requests: Requests, rids: "np.ndarray", times: "np.ndarray") -> pl.Ser
     return pl.Series(known, dtype=pl.Int64)
 
 
-def _rate(times: "np.ndarray", requests: Requests, forwards: ForwardTable) -> float | None:
+def _rate(times: Ints, requests: Requests, forwards: ForwardTable) -> float | None:
     """Tokens over the span from the first arrival, or else the first plan, to the last token."""
     arrivals = requests.arrival_ns[requests.arrival_ns != UNKNOWN]
     starts = arrivals if len(arrivals) else forwards.plan_end_ns
@@ -84,7 +93,7 @@ def _rate(times: "np.ndarray", requests: Requests, forwards: ForwardTable) -> fl
     return float(len(times) / (int(times.max()) - int(starts.min())) * 1e9)
 
 
-def _largest(values: "np.ndarray") -> int | None:
+def _largest(values: Ints) -> int | None:
     largest = int(values.max(initial=UNKNOWN))
     return None if largest == UNKNOWN else largest
 

@@ -94,8 +94,8 @@ class LaneMaker:
         own_start = np.clip(self.forwards.start_ns[forward], gaps.start_ns, gaps.end_ns)
         none = np.zeros(len(forward), dtype=np.int64)
         others = self.device_time.of_others(gaps, one)[0] if self.device_time else none
-        held = _any_in(self.delays.held.get(rid), gaps.start_ns, gaps.end_ns)
-        deferred = _any_in(self.delays.deferred.get(rid), gaps.start_ns, gaps.end_ns) & ~held
+        held = _any_in(self.delays.held(rid), gaps.start_ns, gaps.end_ns)
+        deferred = _any_in(self.delays.deferred(rid), gaps.start_ns, gaps.end_ns) & ~held
         kind = np.where(held, LaneKind.STALL_HELD, LaneKind.STALL_PREFILL)
         kind = np.where(deferred, LaneKind.STALL_DEFERRED, kind)
         is_stall = (others > 0) | held | deferred
@@ -173,8 +173,6 @@ def _items(
     }
 
 
-def _any_in(times: Ints | None, start: Ints, end: Ints) -> NDArray[np.bool_]:
+def _any_in(times: Ints, start: Ints, end: Ints) -> NDArray[np.bool_]:
     """Whether any of the times lies in (start, end] of each interval."""
-    if times is None:
-        return np.zeros(len(start), dtype=np.bool_)
     return np.searchsorted(times, end, side="right") > np.searchsorted(times, start, side="right")

@@ -11,11 +11,9 @@ from profiler.forward_table import UNKNOWN
 from profiler.replay import Replay, SchedulerState
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
-from profiler.timeline.delays import delays
 from profiler.timeline.gap_details import GapReader
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.lanes import LaneMaker
-from profiler.timeline.lifecycle import Lifecycle, lifecycle
 from profiler.timeline.requests import Requests, requests_of
 from profiler.timeline.strip import counters, strip
 from profiler.timeline.sums import sums
@@ -185,7 +183,6 @@ class Timeline:
         self._index = load_index(self.trace)
         for name in (
             "_requests",
-            "_lifecycle",
             "_lanes",
             "_gap_reader",
             "_replay",
@@ -200,19 +197,15 @@ class Timeline:
         return requests_of(self.trace)
 
     @cached_property
-    def _lifecycle(self) -> Lifecycle:
-        return lifecycle(self.trace, self._index.forwards, self._index.rows)
-
-    @cached_property
     def _lanes(self) -> LaneMaker:
         index = self._index
         return LaneMaker(
             forwards=index.forwards,
             rows=index.rows,
-            lifecycle=self._lifecycle,
+            lifecycle=index.lifecycle,
             device_time=DeviceTime.of_forwards(index.forwards),
             mixed_extra_ns=index.mixed_extra_ns,
-            delays=delays(self.trace),
+            delays=index.delays,
             end_ns=index.end_ns,
         )
 
@@ -224,7 +217,7 @@ class Timeline:
     @cached_property
     def _replay(self) -> Replay:
         index = self._index
-        return Replay(self.trace, index.forwards, index.rows, self._requests, self._lifecycle)
+        return Replay(self.trace, index.forwards, index.rows, self._requests, self._index.lifecycle)
 
     @cached_property
     def _stall_starts(self) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +9,11 @@ from hypothesis import strategies as st
 from engine.batch import ForwardMode, Role
 from engine.observer import EventKind
 from profiler.culprits import split_exactly
+from profiler.forward_table import UNKNOWN, forward_table
 from profiler.latency import gaps
 from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
-from profiler.stalls import stalls, worst_gap
+from profiler.stalls import stalls
+from profiler.worst_gap import worst_gap
 from tests.support.traces import MemoryTrace, decode_row, event, extend_row, forward, request
 
 EXTEND, DECODE, MIXED = ForwardMode.EXTEND, ForwardMode.DECODE, ForwardMode.MIXED
@@ -296,10 +297,11 @@ def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
 @given(timelines())
 def test_mixed_extras_agree_with_the_definition(trace: MemoryTrace) -> None:
     forwards = trace.tables["forwards"]
-    found = mixed_extras(pl.from_arrow(trace.table("forwards")), range(len(forwards)))  # type: ignore[arg-type]
+    table = forward_table(trace)
+    found = dict(zip(table.forward_id.tolist(), mixed_extras(table).tolist(), strict=True))
     for f in forwards:
         if f["mode"] != MIXED.value:
-            assert f["forward_id"] not in found
+            assert found[f["forward_id"]] == UNKNOWN
             continue
         like = sorted(
             d["end_ns"] - d["start_ns"]
@@ -309,7 +311,7 @@ def test_mixed_extras_agree_with_the_definition(trace: MemoryTrace) -> None:
             and 4 * abs(d["kv_tokens"] - f["pairs_decode"]) <= f["pairs_decode"]
         )
         if not like:
-            assert found[f["forward_id"]] is None
+            assert found[f["forward_id"]] == UNKNOWN
             continue
         middle = (like[(len(like) - 1) // 2] + like[len(like) // 2]) / 2
         device_ns = f["end_ns"] - f["start_ns"]

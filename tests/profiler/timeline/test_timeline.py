@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from engine.batch import Outcome, Role
 from engine.config import EngineConfig
-from profiler.stalls import stalls, worst_gap
+from profiler.stalls import stalls
 from profiler.tables import frame
 from profiler.timeline.tiles import Lane, LaneKind
 from profiler.timeline.timeline import Timeline, open_timeline
+from profiler.worst_gap import worst_gap
 from tests.support.recorded import record_run
 from tests.support.three_runs import record_three_runs
 from tests.support.workloads import Arrival, scenarios
