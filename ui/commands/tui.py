@@ -8,7 +8,7 @@ import click
 
 from ui.errors import UserError
 
-__all__ = ["command"]
+__all__ = ["check_terminal", "command", "shows_unicode"]
 
 
 @click.command("tui")
@@ -21,21 +21,23 @@ def command(trace: Path, live: bool, ascii_only: bool) -> None:
     Who is silent at the cursor and because of whom, forwards against the chunk budget, a lane a request, KV
     pages. Press ? for the keys.
     """
-    _check_terminal()
+    check_terminal()
 
     from profiler.timeline.timeline import open_timeline
     from ui.tui.app import make_app
 
-    app = make_app(open_timeline(trace), live=live, ascii_only=ascii_only or not _shows_unicode())
+    app = make_app(open_timeline(trace), live=live, ascii_only=ascii_only or not shows_unicode())
     app.run()
 
 
-def _check_terminal() -> None:
+def check_terminal() -> None:
+    """UserError where nothing can be drawn."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("tui needs a terminal on standard input and output: run it in one, or use `stats`")
     if os.environ.get("TERM") == "dumb":
         raise UserError("tui needs a terminal that can place its cursor: TERM is dumb, use `stats`")
 
 
-def _shows_unicode() -> bool:
+def shows_unicode() -> bool:
+    """Whether standard output is read as UTF-8."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

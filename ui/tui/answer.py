@@ -10,7 +10,7 @@ from profiler.timeline.tiles import Chunk, GapDetail
 from ui import words
 from ui.tui.text import instant, shown
 
-__all__ = ["Answer", "answer", "reason"]
+__all__ = ["Answer", "alike", "answer", "reason"]
 
 Stall = Mapping[str, Any]  # a row of `profiler.stalls.stalls`
 
@@ -30,7 +30,7 @@ class Answer:
 def answer(
     state: SchedulerState, silent: Sequence[Stall], gap: GapDetail | None, next_stall: Stall | None
 ) -> Answer:
-    """From the state at the cursor, the listed stalls there, and the gap of the first of these.
+    """From the state at the cursor, stalls there of one cause, and the gap of the first of these.
 
     `next_stall` is the first one after the cursor.
     """
@@ -38,6 +38,13 @@ def answer(
         return _stalled(state, silent, gap)
     then = f"Next stall at {instant(next_stall['start_ns'])} s" if next_stall else "No stall after this"
     return Answer(f"{_activity(state)}, no stall here.", then=then)
+
+
+def alike(silent: Sequence[Stall]) -> Sequence[Stall]:
+    """The most of these stalls that have one cause; those that come first where as many have another."""
+    causes = [reason(stall) for stall in silent]
+    most = max(causes, key=causes.count, default=None)
+    return [stall for stall, cause in zip(silent, causes, strict=True) if cause == most]
 
 
 def reason(stall: Stall) -> str:

@@ -44,6 +44,10 @@ class Cells:
     glyph: NDArray[np.str_]
     ink: NDArray[np.uint8]
 
+    def copy(self) -> "Cells":
+        """Another row of the same cells."""
+        return Cells(self.glyph.copy(), self.ink.copy())
+
     def write(self, column: int, text: str, ink: Ink) -> None:
         """Put text of one-cell characters over the cells from `column` on, as far as they reach."""
         text = text[: max(len(self.ink) - column, 0)]

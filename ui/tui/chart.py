@@ -41,8 +41,11 @@ def strip_lines(picture: Picture, place: Layout, cursor: int | None) -> list[Lin
     labels = [""] * place.strip_rows
     labels[:2] = words.count(scale), "budget" if budget else "largest"
     labels[-1] = "tokens"
-    strip = picture.source.strip(view.start_ns, view.end_ns, place.columns)
-    bars = strip_cells(strip, view.start_ns, view.end_ns, place.columns, place.strip_rows, scale or 1)
+    source, window = picture.source, (view.start_ns, view.end_ns, place.columns)
+    bars = source.keep(
+        ("bars", *window, place.strip_rows),
+        lambda _: strip_cells(source.strip(*window), *window, place.strip_rows, scale or 1),
+    )
     return [_row(place, label, cells, cursor) for label, cells in zip(labels, bars, strict=True)]
 
 
@@ -64,21 +67,27 @@ def lane_lines(picture: Picture, place: Layout, cursor: int | None) -> list[Line
 
 def gauge_lines(picture: Picture, place: Layout, cursor: int | None) -> list[Line]:
     """KV pages by kind as shares of the pool, and middle chunks in flight where there is room."""
-    view = picture.view
-    tile = picture.source.counters(view.start_ns, view.end_ns, place.columns)
+    view, source = picture.view, picture.source
+    window = (view.start_ns, view.end_ns, place.columns)
+    names = ("locked", "private", "evictable", "free", "middle") if place.wide else ("locked", "free")
+    gauges = source.keep(
+        ("gauges", *window, names), lambda _: _gauge_cells(source.counters(*window), window, names)
+    )
+    return [_row(place, name, cells, cursor) for name, cells in zip(names, gauges, strict=True)]
+
+
+def _gauge_cells(tile: Counters, window: tuple[int, int, int], names: Sequence[str]) -> list[Cells]:
     most = int(tile.pages_total.max(initial=UNKNOWN))
     gauges = _gauges(tile)
-    names = ("locked", "private", "evictable", "free", "middle") if place.wide else ("locked", "free")
-    lines = []
+    rows = []
     for name in names:
         values, ink, pick = gauges[name]
-        held = held_values(tile.t_ns, values, view.start_ns, view.end_ns, place.columns, pick)
+        held = held_values(tile.t_ns, values, *window, pick)
         full = MOST_MIDDLE_CHUNKS if name == "middle" else most
-        cells = level_cells(held, full, ink, zero="·" if name == "free" else " ")
+        rows.append(level_cells(held, full, ink, zero="·" if name == "free" else " "))
         if not len(values) or (values == UNKNOWN).all():
-            cells.write(0, f"{words.UNKNOWN} not in this trace", Ink.MUTED)
-        lines.append(_row(place, name, cells, cursor))
-    return lines
+            rows[-1].write(2, f"{words.UNKNOWN} not in this trace", Ink.MUTED)
+    return rows
 
 
 class _Gauge(NamedTuple):
@@ -98,9 +107,12 @@ def _gauges(tile: Counters) -> dict[str, _Gauge]:
 
 
 def _lane(picture: Picture, place: Layout, ref: LaneRef) -> Cells:
-    view = picture.view
-    lane = picture.source.lane(ref.rid, view.start_ns, view.end_ns, place.columns)
-    cells = lane_cells(lane, view.start_ns, view.end_ns, place.columns, picture.marks)
+    view, source = picture.view, picture.source
+    window = (view.start_ns, view.end_ns, place.columns)
+    cells = source.keep(
+        ("cells", ref.rid, *window),
+        lambda _: lane_cells(source.lane(ref.rid, *window), *window, picture.marks),
+    ).copy()
     column = None if ref.first_token_ns is None else view.column(ref.first_token_ns, place.columns)
     if column is not None and ref.first_token_ns is not None and ref.long:
         text = ""

@@ -45,7 +45,7 @@ BRIEF_NAMES = {
     "ITL longest": "ITL max ",
     "ITL p50": "p50 ",
     "ITL p99": "p99 ",
-    "output": "",
+    "output": "out ",
     "budget fill": "fill ",
 }
 

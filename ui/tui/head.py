@@ -32,7 +32,7 @@ def title_line(picture: Picture, place: Layout) -> Line:
         right.append((f"  {picture.following.badge}", ink))
     right += [
         (f"  {'▶' if picture.playing else '❙❙'} {picture.speed:g}×", Ink.BAR_STRONG),
-        (f"  {instant(view.cursor_ns, decimals)} / {instant(view.last_ns, 3)} s ", Ink.BAR),
+        (f"  {instant(view.cursor_ns, decimals)} / {instant(view.last_ns, decimals)} s ", Ink.BAR),
     ]
     room = place.width - span_length(right) - len(PRODUCT) - 4
     name = shown(trace.path.name.removesuffix(".chunkscope"), room)

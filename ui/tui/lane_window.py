@@ -28,9 +28,9 @@ def lane_window(picture: Picture, rows: int) -> LaneWindow:
     """The lanes for so many rows, one of which is kept for the others' count where there are others."""
     view, source = picture.view, picture.source
     if picture.top is None:
-        refs, total = source.lane_refs(view.start_ns, view.end_ns, rows)
-        if total > rows:
-            refs, total = source.lane_refs(view.start_ns, view.end_ns, rows - 1)
+        refs, total = source.lane_refs(view.start_ns, view.end_ns, rows - 1)
+        if total == rows:
+            refs, total = source.lane_refs(view.start_ns, view.end_ns, rows)
         return LaneWindow(refs, 0, total - len(refs))
     refs, total = source.lane_refs(view.start_ns, view.end_ns, LONGEST_LIST)
     top = min(picture.top, max(total - (rows - 1), 0))

@@ -1,7 +1,7 @@
 """The replay screen as lines: a picture composed for a terminal of some size."""
 
 from profiler.replay import SchedulerState
-from ui.tui.answer import Answer, answer
+from ui.tui.answer import Answer, alike, answer
 from ui.tui.chart import axis_line, gauge_lines, lane_lines, strip_lines
 from ui.tui.foot import (
     key_line,
@@ -96,7 +96,7 @@ def _empty(picture: Picture, place: Layout) -> list[Line]:
 
 def _answer(picture: Picture, state: SchedulerState) -> Answer:
     source, t_ns = picture.source, picture.view.cursor_ns
-    silent = source.stalls().at(t_ns)
+    silent = alike(source.stalls().at(t_ns))
     gap = source.gap(silent[0]["rid"], silent[0]["token_index"]) if silent else None
     return answer(state, silent, gap, source.ask(lambda timeline: timeline.next_stall(t_ns)))
 

@@ -15,11 +15,14 @@ SWATCHES = {"locked": Ink.LOCKED, "private": Ink.PRIVATE, "evictable": Ink.EVICT
 def panel_lines(state: SchedulerState, cells: int, rows: int | None = None) -> list[Line]:
     """The lines that all views say of a state, the half-done prompt as a bar, and free rows between groups.
 
-    With `rows` at most so many: the free ones go first, and what then has no room is counted in the last.
+    With `rows` at most so many: first the free ones go, then who waits in particular.
     """
+    said = state_lines(state)
+    if rows is not None and len(said) + (state.half_done is not None) > rows:
+        said = [line for line in said if not line[0].startswith("  ")]
     lines: list[Line] = []
     heads: list[int] = []
-    for label, value in state_lines(state):
+    for label, value in said:
         if label[:1].isupper():
             heads.append(len(lines))
         lines += _panel_line(label, value, cells)
@@ -28,9 +31,7 @@ def panel_lines(state: SchedulerState, cells: int, rows: int | None = None) -> l
     free = len(heads) if rows is None else max(rows - len(lines), 0)
     for at in reversed(heads[1 : 1 + free]):
         lines.insert(at, [])
-    if rows is not None and len(lines) > rows:
-        lines[rows - 1 :] = [[(f"… {len(lines) - rows + 1} more lines: Enter", Ink.MUTED)]]
-    return lines
+    return lines if rows is None else lines[:rows]
 
 
 def progress_line(half_done: HalfDone, cells: int) -> Line:

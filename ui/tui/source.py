@@ -43,40 +43,41 @@ class Source:
 
     def strip(self, start_ns: int, end_ns: int, columns: int) -> Strip:
         """Forwards of a window."""
-        return self._keep(("strip", start_ns, end_ns, columns), lambda t: t.strip(start_ns, end_ns, columns))
+        return self.keep(("strip", start_ns, end_ns, columns), lambda t: t.strip(start_ns, end_ns, columns))
 
     def lane(self, rid: int, start_ns: int, end_ns: int, columns: int) -> Lane:
         """One request's items of a window."""
         key = ("lane", rid, start_ns, end_ns, columns)
-        return self._keep(key, lambda t: t.lane(rid, start_ns, end_ns, columns))
+        return self.keep(key, lambda t: t.lane(rid, start_ns, end_ns, columns))
 
     def counters(self, start_ns: int, end_ns: int, columns: int) -> Counters:
         """Step lines of a window."""
-        return self._keep(
+        return self.keep(
             ("counters", start_ns, end_ns, columns), lambda t: t.counters(start_ns, end_ns, columns)
         )
 
     def lane_refs(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[LaneRef], int]:
         """Requests to draw in a window, and how many there are."""
-        return self._keep(("refs", start_ns, end_ns, limit), lambda t: t.lane_refs(start_ns, end_ns, limit))
+        return self.keep(("refs", start_ns, end_ns, limit), lambda t: t.lane_refs(start_ns, end_ns, limit))
 
     def stalls(self) -> StallIndex:
         """All listed stalls."""
-        return self._keep(("stalls",), lambda t: StallIndex.of(t.stalls))
+        return self.keep(("stalls",), lambda t: StallIndex.of(t.stalls))
 
     def kpis(self) -> Kpis:
         """The numbers of the whole trace."""
-        return self._keep(("kpis",), lambda t: t.kpis)
+        return self.keep(("kpis",), lambda t: t.kpis)
 
     def state(self, t_ns: int) -> SchedulerState:
         """The scheduler's state at a moment."""
-        return self._keep(("state", t_ns), lambda t: t.state_at(t_ns))
+        return self.keep(("state", t_ns), lambda t: t.state_at(t_ns))
 
     def gap(self, rid: int, token_index: int) -> GapDetail | None:
         """One gap and what filled it."""
-        return self._keep(("gap", rid, token_index), lambda t: t.gap(rid, token_index))
+        return self.keep(("gap", rid, token_index), lambda t: t.gap(rid, token_index))
 
-    def _keep(self, key: Hashable, question: Callable[[Timeline], T]) -> T:
+    def keep(self, key: Hashable, question: Callable[[Timeline], T]) -> T:
+        """What `question` makes of the timeline, made once until the trace grows."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

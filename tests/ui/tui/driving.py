@@ -34,7 +34,6 @@ class Session:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         """Into the line at the bottom, ended with Enter."""

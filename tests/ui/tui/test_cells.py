@@ -43,7 +43,7 @@ def test_each_kind_has_its_glyph_and_ink() -> None:
     cells = lane_cells(
         lane(
             (LaneKind.QUEUED, 0, 20),
-            (LaneKind.CHUNK, 20, 50, 1, 1),
+            (LaneKind.CHUNK, 20, 50, 1, 9),
             (LaneKind.TOKEN, 55, 55),
             (LaneKind.STALL_PREFILL, 60, 70),
             (LaneKind.STALL_MIXED, 70, 80),
@@ -87,6 +87,7 @@ def test_chunks_are_shaded_in_turn_and_numbered_where_there_is_room() -> None:
     assert text(lane_cells(lane(*chunks), 0, 60, 18)) == "1/12  2/12  3/12  "
     assert text(lane_cells(lane(*chunks), 0, 60, 3)) == "   "
     assert text(lane_cells(lane(*chunks), 0, 60, 3, PLAIN)) == "###"
+    assert text(lane_cells(lane((LaneKind.CHUNK, 0, 60, 1, 1)), 0, 60, 6)) == "      "
 
 
 def test_a_window_cuts_items_at_its_edges() -> None:
@@ -98,6 +99,13 @@ def test_the_cursor_crosses_a_row_on_the_same_ground() -> None:
     cells = lane_cells(lane((LaneKind.STALL_PREFILL, 0, 100)), 0, 100, 4)
     assert cells.spans(1) == [("╱", Ink.STALL), ("│", Ink.STALL | CURSOR), ("╱╱", Ink.STALL)]
     assert cells.spans() == [("╱╱╱╱", Ink.STALL)]
+    cells.write(0, "pill", Ink.PILL)
+    assert cells.spans(1) == [("pill", Ink.PILL)]
+
+
+def test_the_cursor_leaves_a_chunks_number_legible() -> None:
+    cells = lane_cells(lane((LaneKind.CHUNK, 0, 100, 7, 9)), 0, 100, 3)
+    assert cells.spans(0) == [("7", Ink.NUMBER_AT_CURSOR), ("  ", Ink.CHUNK)]
 
 
 @given(
