@@ -20,6 +20,7 @@ DRAWN_POINTS = 500
 DRAWN_OTHERS = 200
 HEIGHT = 540
 
+_DENSE = 120  # more points than this are small, and lie below the curve
 _UPPER, _LOWER = [0.43, 1.0], [0.0, 0.35]  # shares of the height: throughput, forward time
 _BY = ("tokens", "time_ns", "forward_id")
 
@@ -39,10 +40,10 @@ def throughput_figure(report: SaturationReport, theme: Theme, chunks: Sequence[C
         "yaxis2": _time_axis(theme, drawn),
         "margin": {"l": 60, "r": 10, "t": 44, "b": 44},
     }
-    return go.Figure(
-        data=[*_dots(others, theme, faint=True), *_curve(report), *_dots(points, theme), *_point(report)],
-        layout=base_layout(theme, HEIGHT, **layout),
-    )
+    dots, curve = _dots(points, theme), _curve(report)
+    middle = [*dots, *curve] if points.height > _DENSE else [*curve, *dots]
+    data = [*_dots(others, theme, faint=True), *middle, *_point(report)]
+    return go.Figure(data=data, layout=base_layout(theme, HEIGHT, **layout))
 
 
 def _tokens_axis(theme: Theme, x_range: list[float]) -> dict[str, Any]:
@@ -75,8 +76,10 @@ def _dots(points: pl.DataFrame, theme: Theme, *, faint: bool = False) -> list[go
     """The same forwards in both charts."""
     if points.is_empty():
         return []
-    edge = {"color": theme.muted if faint else theme.text, "width": 1 if faint else 1.2}
-    marker = {"size": 5 if faint else 6, "color": theme.page, "line": edge, "opacity": 0.5 if faint else 1}
+    small = faint or points.height > _DENSE
+    edge = {"color": theme.muted if faint else theme.text, "width": 1 if small else 1.2}
+    opacity = 0.5 if faint else 0.7 if small else 1
+    marker = {"size": 5 if small else 6, "color": theme.page, "line": edge, "opacity": opacity}
     kind = "with a prefix, or of several rows" if faint else "one prompt, no prefix"
     told = [
         [forward_id, count(tokens), rate(speed), seconds(time_ns / 1e9), kind]

@@ -17,7 +17,10 @@ __all__ = ["ChunkMark", "labels", "lines"]
 
 Parts = list[dict[str, Any]]
 
-_ROOM = 0.3  # share of the width that a label beside the point needs
+Place = dict[str, Any]
+
+_ROOM = 0.25  # share of the width that a label beside the point needs
+_CLEAR = 0.35  # share of the best throughput below which a label would cross the curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +66,46 @@ def labels(
 
 
 def _around_point(report: SaturationReport, theme: Theme, x_range: Sequence[float]) -> Parts:
-    """The point's plate on the side with more room, and what holds on either side of it."""
+    """The point's plate, and what holds on either side of it, where there is room beside the curve.
+
+    Right of the point the curve is above everything here; left of it labels stay low, and away from it.
+    """
     found, best = report.found, report.best_tokens_per_s
     assert found.tokens is not None
     assert best is not None
-    x = math.log10(found.tokens)
-    left_share = (x - x_range[0]) / (x_range[1] - x_range[0])
+    left, right = math.log10(found.low or found.tokens), math.log10(found.high or found.tokens)
+    room = _ROOM * (x_range[1] - x_range[0])
+    on_left: Place = {"x": left, "xanchor": "right", "xshift": -6}
+    on_right: Place = {"x": right, "xanchor": "left", "xshift": 6}
+    if x_range[1] - right < room:
+        return [_point_plate(report, theme, y=0.2 * best, **on_left)]
+    parts = [_point_plate(report, theme, y=0.5 * best, **on_right)]
+    words = _side_words(theme, "full:", "more only takes longer")
+    parts.append(plate(theme, words, y=0.2 * best, align="left", **on_right))
+    if left - x_range[0] > room and _share_at(report, 10 ** (left - room)) > _CLEAR:
+        words = _side_words(theme, "too small:", "the machine is not filled")
+        parts.append(plate(theme, words, y=0.2 * best, align="right", **on_left))
+    return parts
+
+
+def _point_plate(report: SaturationReport, theme: Theme, **place: Any) -> dict[str, Any]:
+    found = report.found
     text = (
         f"<b>saturation point {count(found.tokens)}</b><br>"
         f'<span style="color:{theme.text}">95 % interval {count(found.low)}–{count(found.high)}</span>'
     )
-    to_right = left_share < 0.5
-    edge = math.log10((found.high if to_right else found.low) or found.tokens)
-    place = {"xanchor": "left", "xshift": 6} if to_right else {"xanchor": "right", "xshift": -6}
     frame = {"bordercolor": theme.accent, "borderwidth": 1, "borderpad": 5, "align": "left"}
-    font = {"size": 12, "color": theme.accent}
-    parts = [plate(theme, text, edge, 0.46 * best, **place, **frame, font=font)]
-    if left_share > _ROOM:
-        words = f'<span style="color:{theme.accent}"><b>too small:</b></span><br>the machine is not filled'
-        left = math.log10(found.low or found.tokens)
-        parts.append(plate(theme, words, left, 0.16 * best, xanchor="right", xshift=-6, align="right"))
-    if 1 - left_share > _ROOM:
-        words = f'<span style="color:{theme.accent}"><b>full:</b></span><br>more only takes longer'
-        right = math.log10(found.high or found.tokens)
-        parts.append(plate(theme, words, right, 0.16 * best, xanchor="left", xshift=6, align="left"))
-    return parts
+    return plate(theme, text, **place, **frame, font={"size": 12, "color": theme.accent})
+
+
+def _side_words(theme: Theme, head: str, words: str) -> str:
+    return f'<span style="color:{theme.accent}"><b>{head}</b></span><br>{words}'
+
+
+def _share_at(report: SaturationReport, tokens: float) -> float:
+    """The fit there as a share of the best; 1 where nothing is measured, as nothing is drawn there."""
+    fit = report.fitted(round(tokens))
+    return 1.0 if fit is None else fit.share
 
 
 def _chunk_label(mark: ChunkMark, theme: Theme, x_range: Sequence[float]) -> dict[str, Any]:
