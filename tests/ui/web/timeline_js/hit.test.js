@@ -37,6 +37,7 @@ test("items that reach into a window are found, however early they began", () =>
   const rows = Array.from({ length: 400 }, (_, i) => [KIND.TOKEN, 10 * i, 10 * i + ((i * 37) % 90), 1, i]);
   const items = lane([KIND.QUEUED, 0, 4000, 0, -1], ...rows);
   for (const [from, to] of [[0, 0], [5, 6], [1234, 1301], [3990, 4100], [9000, 9001]]) {
+    assert.equal(hit.anyWithin(items, from, to), hit.within(items, from, to).length > 0);
     const slowly = [...items.start_ns.keys()].filter((i) => items.start_ns[i] <= to && items.end_ns[i] >= from);
     assert.deepEqual(hit.within(items, from, to).toSorted((a, b) => a - b), slowly);
   }
@@ -81,7 +82,8 @@ test("bands lie one below the other, lanes in groups, and never shrink", () => {
   const tile = { lanes: [request(0, false), request(1, false), request(2, true), request(3, false)], lanes_total: 9 };
   const heights = new Map();
   const runs = [{ key: 0 }, { key: 4 }];
-  const [first, second] = layout.bands(runs, () => tile, heights);
+  const content = (shown) => () => ({ tile: shown, kept: [] });
+  const [first, second] = layout.bands(runs, [0, 9000], content(tile), heights);
   assert.deepEqual(first.tracks.map((t) => t.kind),
     ["title", "lane", "lane", "lane", "lane", "more", "strip", "kv", "middle"]);
   assert.deepEqual(first.tracks.filter((t) => t.lane).map((t) => [t.group, t.height]),
@@ -91,9 +93,22 @@ test("bands lie one below the other, lanes in groups, and never shrink", () => {
   for (const [i, track] of first.tracks.entries()) {
     if (i) assert.ok(track.y >= first.tracks[i - 1].y + first.tracks[i - 1].height);
   }
-  const emptier = layout.bands(runs, () => null, heights);
+  const emptier = layout.bands(runs, [0, 9000], content(null), heights);
   assert.equal(emptier[0].height, first.height);
   const middle = second.tracks[3].y + 1;
   assert.equal(hit.trackAt([first, second], middle).track.lane.rid, 2);
   assert.equal(hit.trackAt([first, second], 1e6).band, undefined);
+});
+
+test("of many requests those in view are drawn, a gap's and long prompts first", () => {
+  const request = (rid) => ({ rid, long: rid % 7 === 0, items: lane([KIND.TOKEN, 100 * rid, 100 * rid + 50, 1, 0]) });
+  const tile = { lanes: Array.from({ length: 21 }, (_, rid) => request(rid)), lanes_total: 900 };
+  const ridsIn = (range, kept) => layout.bands([{ key: 0 }], range, () => ({ tile, kept }), new Map())[0]
+    .tracks.filter((t) => t.lane).map((t) => t.lane.rid);
+  assert.deepEqual(ridsIn([230, 410], []), [2, 3, 4]);
+  assert.deepEqual(ridsIn([230, 410], [17]), [2, 3, 4, 17]);
+  assert.deepEqual(ridsIn([0, 9000], [20]), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 20]);
+  const few = { ...tile, lanes_total: 14 };
+  assert.equal(layout.bands([{ key: 0 }], [0, 1], () => ({ tile: few, kept: [] }), new Map())[0]
+    .tracks.filter((t) => t.lane).length, 21);
 });

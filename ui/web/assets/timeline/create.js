@@ -26,7 +26,7 @@
     const now = { range: extent, cursor: null, selection: null, gap: null, run: runs[0].key };
     let shown = now.range;
     let bands = [];
-    let hover = null; // {x, y, ns}
+    let hover = null; // the pointer's {x, y} over the plot
     let mark = null; // an instant that distances are measured from
     const dirty = { bands: true, changed: false, drawn: false };
     let frameId = null;
@@ -50,7 +50,7 @@
       },
       fit: () => show(now.selection && !equal(now.selection, now.range) ? viewport.clamp(now.selection, extent) : extent),
       mark() {
-        const at = hover?.ns ?? now.cursor;
+        const at = hovered() ?? now.cursor;
         mark = at === null || at === mark ? null : at;
         schedule();
       },
@@ -66,7 +66,7 @@
       },
       hover(x, y) {
         const scale = scene.scaleOf(shown);
-        hover = x >= scale.left && x <= scale.right ? { x, y, ns: scale.ns(x) } : null;
+        hover = x >= scale.left && x <= scale.right ? { x, y } : null;
         schedule();
       },
       leave() {
@@ -156,7 +156,7 @@
       if (dirty.bands) bands = source.bands(runs, now.range, scene.plotWidth());
       const focused = runs.find((run) => run.key === now.run) ?? runs[0];
       const model = {
-        ...now, range: shown, extent, bands, runs: runs.length, hover: hover?.ns ?? null, mark,
+        ...now, range: shown, extent, bands, runs: runs.length, hover: hovered(), mark,
         strip: source.minimap(focused.key, scene.plotWidth()), largest: timeline.budgetOf(focused, runs),
         details: gaps.details,
       };
@@ -166,10 +166,14 @@
       tip();
     }
 
+    function hovered() {
+      return hover && scene.scaleOf(shown).ns(hover.x);
+    }
+
     function tip() {
-      const at = hover !== null && hover.y !== null ? timeline.hit.trackAt(bands, hover.y) : {};
+      const at = hover ? timeline.hit.trackAt(bands, hover.y) : {};
       const slack = SLACK_PIXELS * scene.scaleOf(shown).nsPerPixel;
-      const lines = hover === null ? [] : timeline.tooltip.describe(at.band, at.track, hover.ns, slack);
+      const lines = timeline.tooltip.describe(at.band, at.track, hovered(), slack);
       timeline.tooltip.place(scene.tooltip, lines, hover?.x ?? 0, hover?.y ?? 0, scene.bodyBox);
     }
 

@@ -32,6 +32,12 @@
     return found;
   }
 
+  /** Whether any item, in order of start, reaches into [from, to]. */
+  function anyWithin(items, from, to) {
+    const last = lastNotAbove(items.start_ns, to);
+    return last >= 0 && reachOf(items.end_ns)[last] >= from;
+  }
+
   function reachOf(ends) {
     let furthest = reaches.get(ends);
     if (!furthest) {
@@ -64,5 +70,5 @@
     return { band, track: band?.tracks.find((t) => y >= t.y && y < t.y + t.height) };
   }
 
-  timeline.hit = { KIND, lastNotAbove, within, laneItem, stripItem, trackAt };
+  timeline.hit = { KIND, lastNotAbove, within, anyWithin, laneItem, stripItem, trackAt };
 })();

@@ -147,7 +147,6 @@
         if (grip.edge === undefined) apply(at.x);
       },
       move(at, event) {
-        actions.hover(at.x, null);
         event.target.style.cursor = gripAt(at.x).edge === undefined ? "grab" : "ew-resize";
         if (grip) apply(at.x);
       },

@@ -13,7 +13,7 @@
     kv: 20,
     middle: 9,
     more: 12,
-    gap: 3, // between groups of tracks
+    gap: 2, // between groups of tracks
   };
   const LANES = { decode: 10, long: 15, short: 10 };
   const EMPTY_LANES = 20; // room for the words that say why there are none
@@ -28,8 +28,21 @@
     });
   }
 
+  /**
+   * The lanes to draw, in the tile's order: all of a run that has no more than fit, else those with something in
+   * the range, where these are too many those of `kept` requests and of long prompts first.
+   */
+  function lanesInView(tile, range, kept) {
+    if (tile.lanes_total <= LANES_A_BAND) return tile.lanes;
+    const isKept = (lane) => kept.includes(lane.rid);
+    const there = tile.lanes.filter((lane) => isKept(lane) || timeline.hit.anyWithin(lane.items, ...range));
+    const rank = (lane) => (isKept(lane) ? 0 : lane.long ? 1 : 2);
+    const chosen = new Set(there.toSorted((a, b) => rank(a) - rank(b)).slice(0, LANES_A_BAND));
+    return there.filter((lane) => chosen.has(lane));
+  }
+
   /** One band from `top` on: its title, a track for each lane, then strip, KV pages and middle chunks. */
-  function bandOf(run, tile, top) {
+  function bandOf(run, tile, lanes, top) {
     const tracks = [];
     let y = top;
     const add = (kind, height, more = {}) => {
@@ -38,7 +51,6 @@
     };
     add("title", SIZES.title);
     y += 1;
-    const lanes = tile?.lanes ?? [];
     const groups = groupsOf(lanes);
     lanes.forEach((lane, i) => {
       if (i > 0 && groups[i] !== groups[i - 1]) y += SIZES.gap;
@@ -56,11 +68,15 @@
     return { run, tile, y: top, height: y - top, tracks };
   }
 
-  /** All bands, one above the other; `heights` remembers each run's, so that a band never shrinks under the pointer. */
-  function bands(runs, tileOf, heights) {
+  /**
+   * All bands for a range, one above the other. `contentOf` a run is its tile or null, and the requests whose lanes
+   * must be there; `heights` remembers each run's, so that a band never shrinks under the pointer.
+   */
+  function bands(runs, range, contentOf, heights) {
     let top = 0;
     return runs.map((run) => {
-      const band = bandOf(run, tileOf(run), top);
+      const { tile, kept } = contentOf(run);
+      const band = bandOf(run, tile, tile ? lanesInView(tile, range, kept) : [], top);
       band.height = Math.max(band.height, heights.get(run.key) ?? 0);
       heights.set(run.key, band.height);
       top += band.height;
@@ -73,5 +89,5 @@
     return band.tracks.find((track) => track.lane?.rid === rid);
   }
 
-  timeline.layout = { SIZES, LANES_A_BAND, bands, groupsOf, laneTrack };
+  timeline.layout = { SIZES, LANES_A_BAND, bands, laneTrack };
 })();

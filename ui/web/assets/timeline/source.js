@@ -16,28 +16,33 @@
 
     /** The bands of some runs for a range on a plot so many pixels wide. */
     function bands(runs, range, width) {
-      last = layout.bands(runs, (run) => tileOf(run, range, width), heights).map((band) => {
+      last = layout.bands(runs, range, (run) => contentOf(run, range, width), heights).map((band) => {
         const { key } = band.run;
         return { ...band, error: store.error(key), walls: walls.of(key), budget: budgetOf(band.run, runs) };
       });
       return last;
     }
 
-    function tileOf(run, range, width) {
+    function contentOf(run, range, width) {
       const window = timeline.viewport.wantedWindow(range, width, [0, run.endNs - run.startNs]);
-      const tile = store.tile(run.key, window, layout.LANES_A_BAND, keptLanes(run.key));
+      const absent = keptLanes(run.key);
+      const tile = store.tile(run.key, window, Math.ceil(layout.LANES_A_BAND * window.wider), absent);
       if (tile) walls.load(run.key);
-      return tile;
+      return { tile, kept: gapLanes(run.key) };
     }
 
-    /** Requests that the gap's outline and arrow need, once a tile came without them. */
-    function keptLanes(key) {
+    /** Requests that the gap's outline and arrow need. */
+    function gapLanes(key) {
       const detail = details.get(key);
-      const band = last.find(({ run }) => run.key === key);
+      return detail ? [detail.rid, detail.costliest?.rid].filter((rid) => rid !== undefined) : [];
+    }
+
+    /** Those of them that tiles come without unless they are asked for. */
+    function keptLanes(key) {
       const before = kept.get(key) ?? [];
-      if (!detail || !band?.tile) return before;
-      const wanted = [detail.rid, detail.costliest?.rid].filter((rid) => rid !== undefined);
-      const absent = wanted.filter((rid) => !layout.laneTrack(band, rid));
+      const tile = last.find(({ run }) => run.key === key)?.tile;
+      if (!tile) return before;
+      const absent = gapLanes(key).filter((rid) => !tile.lanes.some((lane) => lane.rid === rid));
       kept.set(key, [...new Set([...before, ...absent])].sort((a, b) => a - b));
       return kept.get(key);
     }

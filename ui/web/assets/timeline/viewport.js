@@ -62,7 +62,7 @@
   /**
    * The window to ask for so that the range can be drawn, and moved by half its span without asking again.
    * Windows are the same for ranges near each other: their length steps by half octaves, their start by half
-   * a length. `lanes` is the part of it that any such range lies in.
+   * a length. `lanes` is the part of it that any such range lies in, `wider` how many times the range it may be.
    */
   function wantedWindow([t0, t1], width, [first, last]) {
     const unit = Math.ceil(2 ** (Math.ceil(2 * Math.log2(t1 - t0)) / 2));
@@ -73,7 +73,7 @@
     const to = Math.max(from + 1, Math.min(end + Math.round(1.5 * half), whole));
     const columns = Math.min(MOST_COLUMNS, Math.max(1, Math.ceil((width * (to - from)) / unit)));
     const lanes = [Math.max(first, Math.min(start, whole - 1)), Math.max(first + 1, Math.min(end, whole))];
-    return { t0: from, t1: to, columns, lanes };
+    return { t0: from, t1: to, columns, lanes, wider: Math.max(1, (lanes[1] - lanes[0]) / unit) };
   }
 
   timeline.viewport = { clamp, zoom, pan, scale, ease, ticks, wantedWindow };

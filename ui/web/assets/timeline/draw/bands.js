@@ -50,7 +50,7 @@
     if (track.kind === "more") {
       const requests = track.count === 1 ? "request" : "requests";
       brush.font(10);
-      return brush.text(`+${timeline.words.count(track.count)} more ${requests} in view`, 8, track.y + 6, colour.muted);
+      return brush.text(`+${timeline.words.count(track.count)} more ${requests}`, 8, track.y + 6, colour.muted);
     }
     return measures(brush, band, track, view);
   }
@@ -117,7 +117,7 @@
   /** A bracket around the lanes that decode first, where other groups follow. */
   function bracket(brush, band, scale) {
     const decoding = band.tracks.filter((track) => track.group === "decode");
-    if (!decoding.length || !band.tracks.some((track) => track.group === "long")) return;
+    if (decoding.length < 2 || !band.tracks.some((track) => track.group === "long")) return;
     const { context, theme } = brush;
     const last = decoding[decoding.length - 1];
     const [top, height] = [decoding[0].y, last.y + last.height - decoding[0].y];

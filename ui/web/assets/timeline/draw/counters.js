@@ -4,6 +4,7 @@
   const timeline = ((globalThis.Chunkscope ??= {}).timeline ??= {});
   const draw = (timeline.draw ??= {});
 
+  const CROWDED = 3; // pixels a step below which its line would be a black bar
   const LEAST_MIDDLE = 2; // the scale of the step line ends at least here
 
   /** Stack of locked, private and evictable pages up to the pool, which is the track's full height. */
@@ -57,7 +58,8 @@
     const pixels = (track.height - 1) / most;
     const known = values.map((value) => Math.max(value, 0));
     area(brush, steps, new Float64Array(values.length), known, bottom, pixels, theme.colour.hairline);
-    context.strokeStyle = theme.colour.text;
+    const changes = steps.filter(([i], at) => at > 0 && known[i] !== known[steps[at - 1][0]]).length;
+    context.strokeStyle = changes * CROWDED > scale.right - scale.left ? theme.colour.host : theme.colour.text;
     context.lineWidth = 1;
     context.beginPath();
     for (const [i, x0, x1] of steps) {
