@@ -20,6 +20,7 @@ __all__ = ["check_new", "write_chrome"]
 
 _SUFFIXES = (".json", ".json.gz")
 _COMPRESSION = 6
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _TO_THREAD = {"s": "t"}  # an instant's scope
 _ENCLOSING = {"bp": "e"}  # an arrow ends at the slice around its moment, not at the next one
 
@@ -53,7 +54,7 @@ def write_chrome(path: Path, items: Iterable[Item], about: Mapping[str, Any]) ->
 
 
 def _write(file: _Bytes, items: Iterable[Item], about: Mapping[str, Any]) -> int:
-    file.write(f'{{"displayTimeUnit":"ms","otherData":{_json(about)},"traceEvents":['.encode())
+    file.write(f'{{"displayTimeUnit":"ms","otherData":{_encode(about)},"traceEvents":['.encode())
     count = 0
     for count, event in enumerate(_events(items), start=1):
         file.write(f"{',' if count > 1 else ''}\n{{{event}}}".encode())
@@ -104,20 +105,16 @@ def _event(
     times = "" if ts is None else f',"ts":{_microseconds(ts)}'
     if dur is not None:
         times += f',"dur":{_microseconds(dur)}'
-    rest = "".join(f',"{key}":{_json(value)}' for key, value in (more or {}).items())
+    rest = "".join(f',"{key}":{_encode(value)}' for key, value in (more or {}).items())
     if args:
-        rest += f',"args":{_json(args)}'
-    return f'"ph":"{phase}","name":{_json(name)},"pid":{pid},"tid":{tid}{times}{rest}'
+        rest += f',"args":{_encode(args)}'
+    return f'"ph":"{phase}","name":{_encode(name)},"pid":{pid},"tid":{tid}{times}{rest}'
 
 
 def _microseconds(t_ns: int) -> str:
     """Exactly: a float could not hold the nanoseconds of a long run."""
     whole, part = divmod(abs(t_ns), 1000)
     return f"{'-' if t_ns < 0 else ''}{whole}.{part:03d}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 @contextmanager

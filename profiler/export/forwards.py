@@ -17,7 +17,7 @@ from profiler.wording import count
 from traces.drawing import Item, Slice, Track
 from traces.reader import Trace
 
-__all__ = ["EVERY", "Forwards"]
+__all__ = ["EVERY", "Forwards", "extent_text"]
 
 EVERY = 1 << 40  # columns: more than anything has items, so that nothing is reduced
 

@@ -1,14 +1,16 @@
 """Requests as tracks: waits, chunks, decodes, tokens and stalls, and arrows from culprits to late tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count as counting
 from typing import Any
 
+import polars as pl
+
 from profiler.export.forwards import EVERY, Forwards, extent_text
+from profiler.export.gap_arguments import gap_arguments
 from profiler.tables import frame
-from profiler.timeline.tiles import UNKNOWN, Chunk, GapDetail, Lane, LaneKind, LaneRef
+from profiler.timeline.tiles import UNKNOWN, GapDetail, Lane, LaneKind, LaneRef
 from profiler.timeline.timeline import Timeline
-from profiler.wording import duration
 from traces.drawing import Flow, Instant, Item, Slice, Track
 
 __all__ = ["request_items"]
@@ -26,27 +28,33 @@ _ARROW = "late token"
 def request_items(timeline: Timeline, forwards: Forwards, start_ns: int, end_ns: int) -> Iterator[Item]:
     """The tracks of all requests in the range, by arrival."""
     refs, _ = timeline.lane_refs(start_ns, end_ns, timeline.num_requests)
-    picture = _Requests(timeline, forwards, refs, end_ns)
+    listed = timeline.stalls.filter((pl.col("end_ns") >= start_ns) & (pl.col("start_ns") < end_ns))
+    picture = _Requests(timeline, forwards, refs, listed, end_ns)
     until_ns = max(end_ns, forwards.last_result_ns + 1)  # a forward in the range may give its tokens later
     for ref in refs:
         yield from picture.items(ref, timeline.lane(ref.rid, start_ns, until_ns, EVERY))
 
 
 class _Requests:
-    """Draws one request after another."""
+    """Draws one request after another. `listed` are the listed stalls that reach into the range."""
 
-    def __init__(self, timeline: Timeline, forwards: Forwards, refs: list[LaneRef], end_ns: int) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        forwards: Forwards,
+        refs: Sequence[LaneRef],
+        listed: pl.DataFrame,
+        end_ns: int,
+    ) -> None:
         self._timeline = timeline
-        self._end_ns = end_ns
         self._forwards = forwards
+        self._end_ns = end_ns
         self._orders = {ref.rid: order for order, ref in enumerate(refs, start=_BELOW_FORWARDS)}
         self._names = {ref.rid: ref.name for ref in refs}
         self._ranks = dict(frame(timeline.trace, "requests").select("rid", "rank").iter_rows())
         self._arrows = counting(1)
-        self._listed: dict[int, list[int]] = {}  # token indices of listed stalls whose own forward is drawn
-        for rid, token_index, own in timeline.stalls.select(
-            "rid", "token_index", "own_forward_id"
-        ).iter_rows():
+        self._listed: dict[int, list[int]] = {}  # token indices, by request, where the own forward is drawn
+        for rid, token_index, own in listed.select("rid", "token_index", "own_forward_id").iter_rows():
             if forwards.position(own) is not None:
                 self._listed.setdefault(rid, []).append(token_index)
 
@@ -97,7 +105,7 @@ class _Requests:
                 args = {"token_index": token_index, "own_forward_id": forward_id}
                 detail = gaps.get(token_index)
                 if detail is not None:
-                    args |= _gap_args(detail)
+                    args |= gap_arguments(detail)
                 track = self._track(ref.rid, forward_id)
                 yield Slice(track, name, int(lane.start_ns[at]), int(lane.end_ns[at]), args)
 
@@ -144,25 +152,3 @@ def _positions(lane: Lane, kind: LaneKind) -> list[int]:
     """Positions of the items of one kind."""
     positions: list[int] = (lane.kind == kind).nonzero()[0].tolist()
     return positions
-
-
-def _gap_args(detail: GapDetail) -> dict[str, Any]:
-    args: dict[str, Any] = {
-        "gap_ns": detail.gap_ns,
-        "culprits": [f"{culprit.name} {duration(culprit.device_ns / 1e9)}" for culprit in detail.culprits],
-    }
-    if detail.median_gap_ns is not None:
-        args["median_gap_ns"] = detail.median_gap_ns
-    if detail.costliest is not None:
-        args["costliest_chunk"] = _chunk_text(detail.costliest)
-    if detail.mixed_extra_ns is not None:
-        args |= {
-            "mixed_extra_ns": detail.mixed_extra_ns,
-            "mixed_extra_estimator": detail.mixed_extra_estimator,
-        }
-    return args
-
-
-def _chunk_text(chunk: Chunk) -> str:
-    number = str(chunk.number) if chunk.of is None else f"{chunk.number}/{chunk.of}"
-    return f"{chunk.name} {number} {extent_text(chunk.prefix_len, chunk.extend_end)}"

@@ -1,0 +1,29 @@
+"""What a stall's span says of its gap: how long it was, and whose chunks filled it."""
+
+from typing import Any
+
+from profiler.export.forwards import extent_text
+from profiler.timeline.tiles import Chunk, GapDetail
+from profiler.wording import duration
+
+__all__ = ["gap_arguments"]
+
+
+def gap_arguments(gap: GapDetail) -> dict[str, Any]:
+    """Arguments of a listed stall; what is unknown is left out."""
+    args: dict[str, Any] = {"gap_ns": gap.gap_ns}
+    if gap.median_gap_ns is not None:
+        args["median_gap_ns"] = gap.median_gap_ns
+    args["culprits"] = [f"{culprit.name} {duration(culprit.device_ns / 1e9)}" for culprit in gap.culprits]
+    if gap.costliest is not None:
+        args["costliest_chunk"] = _text(gap.costliest)
+    if gap.mixed_extra_ns is not None:
+        args["mixed_extra_ns"] = gap.mixed_extra_ns
+        args["mixed_extra_estimator"] = gap.mixed_extra_estimator
+    return args
+
+
+def _text(chunk: Chunk) -> str:
+    """Of whom, which chunk, and which part of the prompt: long-1 9/10 [1,024, 1,152)."""
+    number = str(chunk.number) if chunk.of is None else f"{chunk.number}/{chunk.of}"
+    return f"{chunk.name} {number} {extent_text(chunk.prefix_len, chunk.extend_end)}"

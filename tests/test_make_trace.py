@@ -1,0 +1,36 @@
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import make_trace
+from profiler.invariants import Status, check_trace
+from profiler.stalls import stalls
+from profiler.tables import frame
+from traces.reader import open_trace
+
+
+def generated(folder: Path, forwards: int, *, mixed: bool = False) -> Path:
+    options = Namespace(forwards=forwards, output=folder / "t.chunkscope", mixed=mixed, seed=0)
+    episodes = list(make_trace.record_episodes(folder, options))
+    make_trace.write_trace(options.output, episodes, options)
+    return options.output
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_generated_trace_is_sealed_and_holds_every_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mixed: bool
+) -> None:
+    monkeypatch.setattr(make_trace, "EPISODE_FORWARDS", 150)
+    trace = open_trace(generated(tmp_path, 400, mixed=mixed))
+    assert trace.sealed
+    assert trace.meta["provenance"] == "simulated"
+    assert trace.meta["generated"] == {"forwards": 400, "episode_forwards": 150}
+    report = check_trace(trace)
+    assert {rule.name for rule in report.rules if rule.status is not Status.HELD} == set()
+    forwards = frame(trace, "forwards")
+    assert forwards["forward_id"].to_list() == list(range(400))
+    assert forwards["plan_start_ns"].is_sorted()
+    assert len(frame(trace, "rows")) > 2 * 400
+    assert not frame(trace, "requests")["name"].has_nulls()
+    assert len(stalls(trace)) > 0
