@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from flask.testing import FlaskClient
 
 from profiler.timeline.tiles import LaneRef
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.rewritten import rewrite
 from tests.support.three_runs import record_three_runs
 from ui.web import wire
 from ui.web.tile_bytes import Arrays, unpack_tile
@@ -31,10 +33,14 @@ def timelines(tmp_path_factory: pytest.TempPathFactory) -> list[Timeline]:
 
 @pytest.fixture(scope="module")
 def client(timelines: list[Timeline]) -> Iterator[FlaskClient]:
+    with server_of(timelines).test_client() as client:
+        yield client
+
+
+def server_of(timelines: list[Timeline]) -> Flask:
     server = Flask(__name__)
     register_tiles(server, timelines, threading.Lock())
-    with server.test_client() as client:
-        yield client
+    return server
 
 
 def array(entry: dict[str, Any], data: bytes) -> np.ndarray:
@@ -225,6 +231,19 @@ def test_a_browser_may_keep_a_tile_of_a_trace_that_has_ended(client: FlaskClient
     other = client.get("/api/timeline/1/tile", headers={"If-None-Match": first.headers["ETag"]})
     assert other.status_code == 200
     assert client.get("/api/timeline/0/sums").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("table", ["forwards", "rows", "requests", "events"])
+def test_a_trace_without_a_table_is_answered_for(
+    timelines: list[Timeline], tmp_path: Path, table: str
+) -> None:
+    path = rewrite(timelines[2].path, tmp_path / "less.chunkscope", without=[table])
+    with server_of([open_timeline(path)]).test_client() as client:
+        for query in ("tile", "tile?keep=3", "minimap", "sums", "walls", "search?q=long", "stall?t=0&by=1"):
+            answer = client.get(f"/api/timeline/0/{query}")
+            assert answer.status_code == 200, query
+        header, _ = unpack_tile(client.get("/api/timeline/0/tile").data)
+        assert (header["strip"]["count"]["length"] == 0) == (table == "forwards")
 
 
 def test_names_are_text_on_one_line() -> None:
