@@ -58,7 +58,7 @@ class _Routes:
             t0, t1 = _window(timeline, "t0", "t1")
             shown = _window(timeline, "lanes_t0", "lanes_t1") if "lanes_t0" in query else (t0, t1)
             version = self._version(run, timeline)
-            if version is not None and request.if_none_match.contains(version):
+            if _is_kept(version):
                 return _cached(Response(status=304), version)
             body = _band(timeline, (t0, t1), columns, _lane_refs(timeline, shown, lanes, kept))
         return _cached(Response(body, mimetype="application/octet-stream"), version)
@@ -68,16 +68,12 @@ class _Routes:
         timeline, columns = self._timeline(run), _columns()
         with self._lock:
             version = self._version(run, timeline)
-            if version is not None and request.if_none_match.contains(version):
+            if _is_kept(version):
                 return _cached(Response(status=304), version)
             start_ns, arrays = timeline.start_ns, Arrays()
             strip = timeline.strip(start_ns, max(timeline.end_ns, start_ns + 1), columns)
-            header = {
-                "strip": wire.columns(strip, start_ns, arrays),
-                "t0": 0,
-                "t1": timeline.end_ns - start_ns,
-            }
-        return _cached(Response(arrays.pack(header), mimetype="application/octet-stream"), version)
+            body = arrays.pack({"strip": wire.columns(strip, start_ns, arrays)})
+        return _cached(Response(body, mimetype="application/octet-stream"), version)
 
     def sums(self, run: str) -> Response:
         """Exact sums over a window, and the line that says them."""
@@ -212,6 +208,11 @@ def _json(answer: Any) -> Response:
     response = jsonify(answer)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _is_kept(version: str | None) -> bool:
+    """Whether the browser that asks has the answer of this version."""
+    return version is not None and request.if_none_match.contains(version)
 
 
 def _cached(response: Response, version: str | None) -> Response:

@@ -77,6 +77,12 @@ def test_a_tile_is_what_the_timeline_answers(
     assert header["strip"]["extend_tokens"]["dtype"] == "i4"
 
 
+def test_a_window_far_beyond_the_run_holds_all_of_it(client: FlaskClient, timelines: list[Timeline]) -> None:
+    url = f"/api/timeline/0/tile?t0=-{10**17}&t1={10**18 - 1}&columns=4000"
+    header, data = unpack_tile(client.get(url).data)
+    assert array(header["strip"]["count"], data).sum() == timelines[0].num_forwards
+
+
 def test_few_lanes_are_those_of_the_window_and_those_to_keep(
     client: FlaskClient, timelines: list[Timeline]
 ) -> None:

@@ -48,7 +48,10 @@
         const whole = scene.scaleOf(extent);
         show(viewport.clamp([whole.ns(x0), whole.ns(x1)], extent), true);
       },
-      fit: () => show(now.selection && !equal(now.selection, now.range) ? viewport.clamp(now.selection, extent) : extent),
+      fit() {
+        const { selection, range } = now;
+        show(selection && !equal(selection, range) ? viewport.clamp(selection, extent) : extent);
+      },
       mark() {
         const at = hovered() ?? now.cursor;
         mark = at === null || at === mark ? null : at;

@@ -51,7 +51,8 @@
   /** The item of a lane at an instant, give or take some nanoseconds: the topmost of those drawn there, or -1. */
   function laneItem(items, ns, slack) {
     const rank = (i) => PREFERRED.indexOf(items.kind[i]) * 4 * slack + distance(items, i, ns);
-    return within(items, ns - slack, ns + slack).reduce((best, i) => (best < 0 || rank(i) < rank(best) ? i : best), -1);
+    return within(items, ns - slack, ns + slack).reduce(
+      (best, i) => (best < 0 || rank(i) < rank(best) ? i : best), -1);
   }
 
   /** The forward of a strip at an instant, give or take some nanoseconds: the nearest, or -1. */

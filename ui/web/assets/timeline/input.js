@@ -28,7 +28,9 @@
     on(document, "keydown", (event) => keys.down(event));
     on(document, "keyup", (event) => keys.up(event));
     on(globalThis, "blur", () => keys.clear());
-    for (const canvas of [head, body]) on(canvas, "wheel", (event) => wheel(event, canvas, actions), { passive: false });
+    for (const canvas of [head, body]) {
+      on(canvas, "wheel", (event) => wheel(event, canvas, actions), { passive: false });
+    }
     const dragBody = bodyDrag(actions);
     const dragHead = headDrag(actions);
     for (const [canvas, drag] of [[body, dragBody], [head, dragHead]]) {

@@ -28,7 +28,7 @@
       const [now, density] = [Math.floor(root.clientWidth), globalThis.devicePixelRatio || 1];
       if (now !== width || density !== ratio || force) {
         [width, ratio] = [now, density];
-        for (const layer of [head, base, over]) layer.brush.theme = timeline.readTheme(root, layer.brush.context, ratio);
+        for (const { brush } of [head, base, over]) brush.theme = timeline.readTheme(root, brush.context, ratio);
       }
       return width >= LEAST_WIDTH;
     }
@@ -50,8 +50,9 @@
       if (everything) {
         const height = model.bands.reduce((sum, band) => sum + band.height, 0);
         clear(base, height);
-        for (const band of model.bands) clipped(base.brush, scale, band, () => timeline.draw.band(base.brush, band, view));
-        view.height = height;
+        for (const band of model.bands) {
+          clipped(base.brush, scale, band, () => timeline.draw.band(base.brush, band, view));
+        }
         bodyBox.style.height = `${height}px`;
       }
       view.height = bodyBox.clientHeight;

@@ -39,7 +39,8 @@
     return {
       stallPrefill: tile(8, (own, size) => hatch(own, size, colour.page, colour.stallPrefill, 0.3, 2.6)),
       stallHeld: tile(7, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.25, 2)),
-      stallMixed: tile(4, (own, size) => dots(own, size, colour.page, colour.stallMixed, 0.42, colour.stallMixedDots, 1.5)),
+      stallMixed: tile(4, (own, size) =>
+        dots(own, size, colour.page, colour.stallMixed, 0.42, colour.stallMixedDots, 1.5)),
       strip: tile(7, (own, size) => hatch(own, size, colour.prefill, "rgba(255, 255, 255, 0.5)", 1, 0.9, true)),
       kvPrivate: tile(5, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.45, 1.6)),
       kvEvictable: tile(4, (own, size) => dots(own, size, colour.page, colour.page, 1, colour.kvLocked, 1.3)),

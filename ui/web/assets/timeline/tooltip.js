@@ -9,9 +9,11 @@
   /** Lines about the item of a track at an instant; none where there is nothing. */
   function describe(band, track, ns, slack) {
     if (!band?.tile || !track) return [];
-    if (track.kind === "lane") return laneLines(track.lane, timeline.hit.laneItem(track.lane.items, ns, slack));
-    if (track.kind === "strip") return forwardLines(band.tile.strip, timeline.hit.stripItem(band.tile.strip, ns, slack));
-    if (track.kind === "kv") return pageLines(band.tile.counters, ns);
+    const { hit } = timeline;
+    const { counters, strip } = band.tile;
+    if (track.kind === "lane") return laneLines(track.lane, hit.laneItem(track.lane.items, ns, slack));
+    if (track.kind === "strip") return forwardLines(strip, hit.stripItem(strip, ns, slack));
+    if (track.kind === "kv") return pageLines(counters, ns);
     return [];
   }
 

@@ -29,7 +29,8 @@
 
   /** An instant, with as many decimals as tell it from one `stepNs` later: 1.2 s, 412.5 ms, 3.25 µs. */
   function instant(ns, stepNs) {
-    const [unit, name] = Math.abs(ns) >= 1e9 || stepNs >= 1e8 ? [1e9, "s"] : stepNs >= 1e3 ? [1e6, "ms"] : [1e3, "µs"];
+    const inSeconds = Math.abs(ns) >= 1e9 || stepNs >= 1e8;
+    const [unit, name] = inSeconds ? [1e9, "s"] : stepNs >= 1e3 ? [1e6, "ms"] : [1e3, "µs"];
     const decimals = Math.min(9, Math.max(0, Math.ceil(-Math.log10(stepNs / unit) - 1e-9)));
     return `${grouped(ns / unit, decimals)} ${name}`;
   }

@@ -87,7 +87,8 @@
     const name = timeline.words.fitted(band.run.title, scale.left + OPTIONS_X - TITLE_X - 8, brush.measure);
     brush.text(name, TITLE_X, track.y + 9, colour.text);
     brush.font(11, 400, mono);
-    const options = timeline.words.fitted(band.run.options ?? "", scale.right - scale.left - OPTIONS_X, brush.measure);
+    const room = scale.right - scale.left - OPTIONS_X;
+    const options = timeline.words.fitted(band.run.options ?? "", room, brush.measure);
     brush.text(options, scale.left + OPTIONS_X, track.y + 9, colour.muted);
   }
 
@@ -98,9 +99,9 @@
     const long = group === "long";
     brush.font(long ? 11 : 10, long || selected ? 600 : 400);
     const room = timeline.layout.SIZES.gutter - LABEL_X - 6;
-    const prompt = group === "decode" || lane.prompt_tokens === null ? "" : ` ${timeline.words.count(lane.prompt_tokens)}`;
-    const { isolate, fitted } = timeline.words;
-    const name = lane.name || timeline.words.UNKNOWN;
+    const { UNKNOWN, count, fitted, isolate } = timeline.words;
+    const prompt = group === "decode" || lane.prompt_tokens === null ? "" : ` ${count(lane.prompt_tokens)}`;
+    const name = lane.name || UNKNOWN;
     const whole = name.length < 60 ? isolate(name) + prompt : "";
     const text = whole && brush.measure(whole) <= room ? whole : fitted(name, room, brush.measure);
     brush.text(text, LABEL_X, track.y + track.height / 2 - 0.5, long || selected ? colour.text : colour.muted);

@@ -70,18 +70,20 @@
       brush.text(text, x, y, colour.muted, "center");
     }
     const step = Math.max(1, 10 ** Math.floor(Math.log10(scale.nsPerPixel)));
-    const from = (ns) => (mark === null || ns === mark ? "" : ` (${sign(ns - mark)}${duration(Math.abs(ns - mark))})`);
+    const from = (ns) => (mark === null || ns === mark ? "" : ` (${signed(ns - mark)})`);
     if (selection) {
       const [from, to] = selection;
       flag(brush, scale, (from + to) / 2, `↔ ${duration(to - from)}`, y, colour.accent, colour.selected);
     }
     if (mark !== null) flag(brush, scale, mark, `m ${instant(mark, step)}`, y, colour.text, colour.panel);
-    if (cursor !== null) flag(brush, scale, cursor, `▼ ${instant(cursor, step)}${from(cursor)}`, y, colour.text, colour.selected);
+    if (cursor !== null) {
+      flag(brush, scale, cursor, `▼ ${instant(cursor, step)}${from(cursor)}`, y, colour.text, colour.selected);
+    }
     if (hover !== null) flag(brush, scale, hover, instant(hover, step) + from(hover), y, colour.accent, colour.page);
   }
 
-  function sign(ns) {
-    return ns < 0 ? "−" : "+";
+  function signed(ns) {
+    return (ns < 0 ? "−" : "+") + timeline.words.duration(Math.abs(ns));
   }
 
   function flag(brush, scale, ns, text, y, style, ground) {

@@ -22,8 +22,7 @@
     for (let i = 0; i <= last; i++) {
       const pixels = draw.span(scale, strip.start_ns[i], strip.end_ns[i]);
       if (!pixels) continue;
-      if (strip.extend_tokens[i] > 0) drawForward(brush, strip, i, pixels, geometry);
-      else if (narrow(strip, i, geometry)) decodes.add(pixels[0], pixels[1] - (pixels[1] - pixels[0] > 3 ? 1 : 0), decode);
+      if (isLow(strip, i, geometry)) decodes.add(pixels[0], pixels[1] - gapOf(pixels), decode);
       else drawForward(brush, strip, i, pixels, geometry);
     }
     decodes.end();
@@ -32,15 +31,15 @@
     brush.line(colour.muted, scale.left, y, scale.right, y, [4, 3]);
   }
 
-  function narrow(strip, i, { most, height }) {
+  /** Whether a forward is nothing but decode, no higher than the least that is drawn. */
+  function isLow(strip, i, { most, height }) {
     return strip.extend_tokens[i] <= 0 && (Math.max(strip.decode_tokens[i], 0) / most) * height <= LEAST_DECODE;
   }
 
   function drawForward(brush, strip, i, [x0, x1], { bottom, height, most, budget }) {
     const { colour, pattern } = brush.theme;
     const { decode, prefill, torn } = forwardHeights(strip.extend_tokens[i], strip.decode_tokens[i], most, height);
-    const gap = x1 - x0 > 3 ? 1 : 0;
-    const width = x1 - x0 - gap;
+    const width = x1 - x0 - gapOf([x0, x1]);
     brush.context.globalAlpha = share(strip, i);
     brush.fill(pattern.strip, x0, bottom - decode - prefill, width, prefill);
     brush.fill(colour.decode, x0, bottom - decode, width, decode);
@@ -55,6 +54,11 @@
     brush.text(label, x0 + width / 2, bottom - 11, "#FFFFFF", "center");
   }
 
+  /** Pixels left free after a forward that is wide enough to be told from the next. */
+  function gapOf([x0, x1]) {
+    return x1 - x0 > 3 ? 1 : 0;
+  }
+
   /** Of a bucket, how much of its length its forwards took; a forward by itself is opaque. */
   function share(strip, i) {
     if (strip.count[i] <= 1) return 1;
@@ -67,7 +71,8 @@
     const pixels = (tokens, least) => (tokens > 0 ? Math.max(least, Math.round((tokens / most) * height)) : 0);
     const below = Math.min(pixels(decode, LEAST_DECODE), height);
     const above = pixels(extend, LEAST_PREFILL);
-    return { decode: below, prefill: Math.min(above, height - below), torn: Math.max(extend, 0) + Math.max(decode, 0) > most };
+    const torn = Math.max(extend, 0) + Math.max(decode, 0) > most;
+    return { decode: below, prefill: Math.min(above, height - below), torn };
   }
 
   /** A zigzag at the top of a bar that would be higher than the strip. */
