@@ -32,12 +32,12 @@ def command(trace: Path, live: bool, ascii_only: bool) -> None:
 
 def check_terminal() -> None:
     """UserError where nothing can be drawn."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("tui needs a terminal on standard input and output: run it in one, or use `stats`")
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on stderr
+        raise UserError("tui needs a terminal for input, output and errors: redirect none, or use `stats`")
     if os.environ.get("TERM") == "dumb":
         raise UserError("tui needs a terminal that can place its cursor: TERM is dumb, use `stats`")
 
 
 def shows_unicode() -> bool:
-    """Whether standard output is read as UTF-8."""
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    """Whether what is drawn on, standard error, takes UTF-8."""
+    return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"

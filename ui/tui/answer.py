@@ -10,7 +10,7 @@ from profiler.timeline.tiles import Chunk, GapDetail
 from ui import words
 from ui.tui.text import instant, shown
 
-__all__ = ["Answer", "alike", "answer", "reason"]
+__all__ = ["Answer", "alike", "answer", "open_answer", "reason"]
 
 Stall = Mapping[str, Any]  # a row of `profiler.stalls.stalls`
 
@@ -30,14 +30,36 @@ class Answer:
 def answer(
     state: SchedulerState, silent: Sequence[Stall], gap: GapDetail | None, next_stall: Stall | None
 ) -> Answer:
-    """From the state at the cursor, stalls there of one cause, and the gap of the first of these.
+    """From the state at the cursor, listed stalls there of one cause, and the gap of the first of these.
 
     `next_stall` is the first one after the cursor.
     """
     if silent:
         return _stalled(state, silent, gap)
-    then = f"Next stall at {instant(next_stall['start_ns'])} s" if next_stall else "No stall after this"
-    return Answer(f"{_activity(state)}, no stall here.", then=then)
+    then = (
+        f"Next stall at {instant(next_stall['start_ns'])} s" if next_stall else "No listed stall after this"
+    )
+    return Answer(f"{_activity(state)}, no listed stall here.", then=then)
+
+
+def open_answer(state: SchedulerState) -> Answer | None:
+    """At the end of a growing trace: who waits for a token that the trace does not hold yet.
+
+    A gap becomes a stall only when its later token has come. None when nobody waits.
+    """
+    waiting = [request for request in state.running if not request.in_forward]
+    if not waiting or state.forward is None:
+        return None
+    who = shown(waiting[0].name, NAME_CELLS) if len(waiting) == 1 else f"{len(waiting):,} decodes"
+    effect = f"{who} without a row in the last forward"
+    half_done = state.half_done
+    if half_done is None:
+        return Answer(f"{effect}.", then="Their next tokens are not recorded yet")
+    name = shown(half_done.name, NAME_CELLS)
+    cause = f"{name} holds the half-done slot, chunk {half_done.number}"
+    return Answer(
+        f"{effect}: ", f"{cause}.", f"{name} chunk {half_done.number}", "Next tokens not recorded yet"
+    )
 
 
 def alike(silent: Sequence[Stall]) -> Sequence[Stall]:

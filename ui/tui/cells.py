@@ -137,18 +137,25 @@ def _holds_token(lane: Lane, start_ns: int, end_ns: int, columns: int) -> NDArra
 
 
 def _number_chunks(cells: Cells, lane: Lane, edges: NDArray[np.float64], is_chunk: NDArray[np.bool_]) -> None:
-    """Shades the chunks of a lane in turn, and writes k or k/n where there is room, and more than one."""
+    """Shades the chunks of a lane in turn and numbers them: all k/n if that fits all, else k where it fits.
+
+    A prompt that is one chunk has no number.
+    """
     chosen = np.flatnonzero(lane.kind == LaneKind.CHUNK)
     if not len(chosen) or not is_chunk.any():
         return
     owners = np.where(is_chunk, _nearest(lane, chosen, (edges[:-1] + edges[1:]) / 2), -1)
     cells.ink[is_chunk & (lane.number[owners] % 2 == 0)] = Ink.CHUNK_ALTERNATE
     bounds = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
-    for first, after in pairwise(bounds):
-        item = int(owners[first])
-        if item >= 0 and lane.count[item] == 1 and lane.of[item] != 1:
-            text = _chunk_text(int(lane.number[item]), int(lane.of[item]), after - first)
-            cells.glyph[first : first + len(text)] = list(text)
+    runs = [(int(owners[a]), a, b - a) for a, b in pairwise(bounds) if owners[a] >= 0]
+    runs = [run for run in runs if lane.count[run[0]] == 1 and lane.of[run[0]] != 1]
+    numbers = {item: int(lane.number[item]) for item, _, _ in runs}
+    whole = {item: f"{k}/{lane.of[item]}" for item, k in numbers.items() if lane.of[item] != UNKNOWN}
+    both = all(item in whole and len(whole[item]) < room for item, _, room in runs)
+    for item, column, room in runs:
+        text = whole[item] if both else str(numbers[item])
+        if len(text) < room:
+            cells.glyph[column : column + len(text)] = list(text)
 
 
 def _nearest(lane: Lane, chosen: NDArray[np.int64], at_ns: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -158,11 +165,3 @@ def _nearest(lane: Lane, chosen: NDArray[np.int64], at_ns: NDArray[np.float64]) 
     after = np.minimum(before + 1, len(chosen) - 1)
     closer = np.maximum(at_ns - ends[before], 0) > np.abs(starts[after] - at_ns)
     return chosen[np.where(closer, after, before)]
-
-
-def _chunk_text(number: int, of: int, room: int) -> str:
-    """k/n where a cell stays free after it, else k, else nothing."""
-    both = f"{number}/{of}"
-    if of != UNKNOWN and len(both) < room:
-        return both
-    return str(number) if len(str(number)) < room else ""

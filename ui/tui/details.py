@@ -41,10 +41,9 @@ def _culprits(gap: GapDetail) -> Iterator[Line]:
         chunk = gap.costliest
         yield [
             ("costliest: ", Ink.MUTED),
-            (f"{shown(chunk.name, NAME_CELLS)} chunk {_number(chunk)}", Ink.PREFILL),
-            (f", tokens [{chunk.prefix_len:,}, {chunk.extend_end:,}), ", Ink.MUTED),
-            (f"forward {chunk.forward_id}, ", Ink.MUTED),
-            (f"{_ms(chunk.in_gap_ns)} of the gap", Ink.TEXT),
+            (f"{shown(chunk.name, NAME_CELLS)} {_number(chunk)}", Ink.PREFILL),
+            (f", forward {chunk.forward_id}, ", Ink.MUTED),
+            (_ms(chunk.in_gap_ns), Ink.BAD),
         ]
 
 
@@ -56,7 +55,7 @@ def _mixed(gap: GapDetail) -> Iterator[Line]:
 
 def _forwards(gap: GapDetail) -> Iterator[Line]:
     yield [(f"{words.plural(len(gap.forwards), 'forward')} in it, the own one last", Ink.STRONG)]
-    yield _table_row("forward", "mode", "at s", "took", "in gap", "prompt + decode tokens", Ink.MUTED)
+    yield _table_row("forward", "mode", "at s", "took", "in gap", "tokens", Ink.MUTED)
     for forward in gap.forwards[:MOST_FORWARDS]:
         yield _table_row(
             f"#{forward.forward_id}",
@@ -84,12 +83,15 @@ def _chunk_range(chunks: list[Chunk]) -> str:
         return ""
     first, last = chunks[0], chunks[-1]
     if len(chunks) == 1:
-        return f"chunk {_number(first)}"
-    return f"chunks {first.number} to {_number(last)}"
+        return _number(first)
+    of = "" if last.of is None else f" of {last.of}"
+    return f"chunks {first.number} to {last.number}{of}"
 
 
 def _number(chunk: Chunk) -> str:
-    return str(chunk.number) if chunk.of is None else f"{chunk.number} of {chunk.of}"
+    if chunk.of == 1:
+        return "whole prompt"
+    return f"chunk {chunk.number}" if chunk.of is None else f"chunk {chunk.number} of {chunk.of}"
 
 
 def _ms(ns: float) -> str:

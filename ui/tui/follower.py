@@ -39,7 +39,7 @@ def follow(source: Source, tell: Callable[[TraceGrew], object], stop: Event, pol
             changed = source.refresh()
             following = source.ask(lambda timeline: writer_of(timeline.trace)) if changed else following
         except TraceError as error:
-            tell(TraceGrew(Following.DIED, str(error)))
+            tell(TraceGrew(Following.UNREADABLE, str(error)))
             return
         if changed or following is not told:
             tell(TraceGrew(following))

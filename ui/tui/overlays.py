@@ -45,7 +45,11 @@ class LinesOverlay(ModalScreen[None]):
     ]
     CSS = """
     LinesOverlay { align: center middle; }
-    LinesOverlay > VerticalScroll { width: 100; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; }
+    LinesOverlay > VerticalScroll {
+        width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
+        border: round $accent; scrollbar-size-vertical: 1;
+    }
+    LinesOverlay Static { text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, lines: Sequence[Line], inks: Inks) -> None:
@@ -54,7 +58,8 @@ class LinesOverlay(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One block of text."""
-        with VerticalScroll():
+        with VerticalScroll() as page:
+            page.border_subtitle = "Esc closes"
             yield Static(self._text)
 
     def action_close(self) -> None:

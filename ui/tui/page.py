@@ -1,7 +1,7 @@
 """The replay screen as lines: a picture composed for a terminal of some size."""
 
 from profiler.replay import SchedulerState
-from ui.tui.answer import Answer, alike, answer
+from ui.tui.answer import Answer, alike, answer, open_answer
 from ui.tui.chart import axis_line, gauge_lines, lane_lines, strip_lines
 from ui.tui.foot import (
     key_line,
@@ -85,6 +85,7 @@ def _empty(picture: Picture, place: Layout) -> list[Line]:
         Following.LIVE: "No forward yet: waiting for the first one of the run.",
         Following.DIED: "The run died before its first forward was recorded.",
         Following.ENDED: "The run ended without a forward.",
+        Following.UNREADABLE: "The trace cannot be read on, and holds no forward so far.",
         Following.REPLAY: "This trace holds no forward: there is nothing to replay.",
     }[picture.following]
     middle = place.height // 2 - 2
@@ -97,6 +98,10 @@ def _empty(picture: Picture, place: Layout) -> list[Line]:
 def _answer(picture: Picture, state: SchedulerState) -> Answer:
     source, t_ns = picture.source, picture.view.cursor_ns
     silent = alike(source.stalls().at(t_ns))
+    if not silent and t_ns >= picture.view.last_ns and picture.following is not Following.REPLAY:
+        waiting = open_answer(state)
+        if waiting is not None:
+            return waiting
     gap = source.gap(silent[0]["rid"], silent[0]["token_index"]) if silent else None
     return answer(state, silent, gap, source.ask(lambda timeline: timeline.next_stall(t_ns)))
 

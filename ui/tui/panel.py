@@ -9,6 +9,7 @@ from ui.tui.text import Line, between, clip, isolated, shown, span_length
 __all__ = ["brief_lines", "panel_lines", "progress_line"]
 
 NAME_CELLS = 16
+NOTHING_STOPPED = (words.UNKNOWN, "queue empty")
 SWATCHES = {"locked": Ink.LOCKED, "private": Ink.PRIVATE, "evictable": Ink.EVICTABLE, "free": Ink.FREE}
 
 
@@ -59,14 +60,14 @@ def _panel_line(label: str, value: str, cells: int) -> list[Line]:
     left: Line = [(isolated(clip(label, cells)), Ink.STRONG if heads else Ink.MUTED)]
     if label in SWATCHES:
         left.insert(0, ("█ ", SWATCHES[label]))
-    right: Line = [(isolated(clip(value, cells)), _value_ink(label, heads))]
+    right: Line = [(isolated(clip(value, cells)), _value_ink(label, value, heads))]
     if span_length(left) + span_length(right) < cells:
         return [between(left, right, cells)]
     return [left, between([], right, cells)]
 
 
-def _value_ink(label: str, heads: bool) -> Ink:
-    if label == "stopped by":
+def _value_ink(label: str, value: str, heads: bool) -> Ink:
+    if label == "stopped by" and value not in NOTHING_STOPPED:
         return Ink.WATCH
     if label.startswith("Forward "):
         return Ink.PREFILL
@@ -97,7 +98,8 @@ def _admission_line(state: SchedulerState) -> Line:
     if state.stop_reason is None:
         line.append((words.UNKNOWN, Ink.TEXT))
     else:
-        line.append((state.stop_reason.lower().replace("_", " "), Ink.WATCH))
+        reason = state.stop_reason.lower().replace("_", " ")
+        line.append((reason, Ink.TEXT if reason in NOTHING_STOPPED else Ink.WATCH))
     line.append((f"  running {len(state.running)}  waiting {len(state.waiting)}", Ink.TEXT))
     if state.kv is not None:
         line.append((f"  private {words.count(state.kv.private)}", Ink.TEXT))

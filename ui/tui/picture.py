@@ -18,6 +18,7 @@ class Following(Enum):
     REPLAY = ("", "")
     LIVE = ("live", "")
     ENDED = ("ended", "the run has ended")
+    UNREADABLE = ("unreadable", "the trace cannot be read on: showing what was read")
     DIED = ("writer died", "writer died: showing what was recorded")
 
     @property

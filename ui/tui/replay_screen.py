@@ -204,7 +204,7 @@ class ReplayScreen(Screen[None]):
             self.picture.message = event.following.sentence
         self.picture.following = event.following
         if event.error:
-            self.picture.message = event.error
+            self.picture.message = self._brief(event.error)
         moves.trace_grew(self.picture)
         self.paint()
 
@@ -222,5 +222,10 @@ class ReplayScreen(Screen[None]):
             if place is not None and self.picture.rid != before:
                 reveal(self.picture, place.lane_rows)
         except TraceError as error:
-            self.picture.message = str(error)
+            self.picture.message = self._brief(str(error))
         self.paint()
+
+    def _brief(self, error: str) -> str:
+        """An error's line with the trace's name for its path, which would fill the row."""
+        path = self.picture.source.timeline.path
+        return error.replace(str(path), path.name)

@@ -7,7 +7,7 @@ import pytest
 from profiler.culprits import Culprit
 from profiler.replay import ForwardState, HalfDone, RequestState, SchedulerState
 from profiler.timeline.tiles import Chunk, GapDetail
-from ui.tui.answer import alike, answer, reason
+from ui.tui.answer import alike, answer, open_answer, reason
 
 MS = 1_000_000
 
@@ -101,16 +101,32 @@ def test_stalls_of_several_causes_are_answered_by_the_commonest() -> None:
 @pytest.mark.parametrize(
     ("at", "said"),
     [
-        (None, "Before the first forward, no stall here."),
-        (forward("DECODE", extend=0, decode=6), "6 decodes running, no stall here."),
-        (forward("DECODE", extend=0, decode=1), "1 decode running, no stall here."),
-        (forward(), "2,048 prompt tokens in prefill, 6 decodes in progress, no stall here."),
-        (forward("MIXED", decode=6), "2,048 prompt tokens and 6 decodes in one forward, no stall here."),
-        (forward(on_device=False), "Between two forwards, 6 decodes in progress, no stall here."),
+        (None, "Before the first forward, no listed stall here."),
+        (forward("DECODE", extend=0, decode=6), "6 decodes running, no listed stall here."),
+        (forward("DECODE", extend=0, decode=1), "1 decode running, no listed stall here."),
+        (forward(), "2,048 prompt tokens in prefill, 6 decodes in progress, no listed stall here."),
+        (
+            forward("MIXED", decode=6),
+            "2,048 prompt tokens and 6 decodes in one forward, no listed stall here.",
+        ),
+        (forward(on_device=False), "Between two forwards, 6 decodes in progress, no listed stall here."),
     ],
 )
 def test_without_a_stall_it_says_what_runs(at: ForwardState | None, said: str) -> None:
     found = answer(state(at), [], None, stall())
     assert found.effect == said
     assert found.then == "Next stall at 0.060 s"
-    assert answer(state(at), [], None, None).then == "No stall after this"
+    assert answer(state(at), [], None, None).then == "No listed stall after this"
+
+
+def test_at_the_end_of_a_growing_trace_it_says_who_waits() -> None:
+    said = open_answer(state(forward(), HALF_DONE))
+    assert said is not None
+    assert said.effect + said.cause == (
+        "6 decodes without a row in the last forward: r7 holds the half-done slot, chunk 14."
+    )
+    alone = open_answer(state(forward(), running=1))
+    assert alone is not None
+    assert alone.effect == "r0 without a row in the last forward."
+    assert open_answer(state(forward(), running=0)) is None
+    assert open_answer(state(None)) is None

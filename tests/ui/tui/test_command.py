@@ -23,20 +23,21 @@ def test_a_path_that_is_no_trace_is_one_line_on_a_terminal_too(tmp_path: Path) -
     try:
         done = subprocess.run(
             [sys.executable, "-m", "ui", "tui", str(tmp_path)],
-            cwd=ROOT, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, timeout=60, check=False,
             env={**os.environ, "TERM": "xterm-256color"},
         )  # fmt: skip
+        said = os.read(ours, 10_000).decode()
     finally:
         os.close(ours)
         os.close(theirs)
     assert done.returncode == 2
-    assert done.stderr == f"chunkscope: {tmp_path}: holds no meta.json: not a chunkscope trace\n"
+    assert said == f"chunkscope: {tmp_path}: holds no meta.json: not a chunkscope trace\r\n"
 
 
 def test_a_dumb_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
     with pytest.raises(tui.UserError, match="TERM is dumb"):
         tui.check_terminal()
 
@@ -50,5 +51,5 @@ def test_unicode_is_drawn_where_the_terminal_reads_it(
 
     out = Out()
     out.encoding = encoding  # type: ignore[attr-defined]
-    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", out)
     assert tui.shows_unicode() is shows
