@@ -7,11 +7,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.support.three_runs import record_three_runs
 
 OWN_HOSTS = {"127.0.0.1", ""}  # "": data: and blob:
+PATIENCE_MS = 30_000  # a busy machine is no failure
 VIEWPORT = {"width": 1440, "height": 900}
 
 
@@ -23,6 +24,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        expect.set_options(timeout=PATIENCE_MS)
         yield browser
         browser.close()
 
@@ -31,7 +33,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     """A new window; at its end no error was on the console, and nothing was asked of another machine."""
     context = browser.new_context(viewport=VIEWPORT, reduced_motion="reduce")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     problems: list[str] = []
     hosts: set[str] = set()

@@ -14,6 +14,7 @@ from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.rewritten import rewrite
 from tests.support.served import served
 from traces.reader import open_trace
+from traces.writer import TraceWriter
 from ui.state_words import state_lines
 from ui.web.app import create_app
 
@@ -86,16 +87,15 @@ def test_each_page_opens(page: Page, site: Site, path: str) -> None:
     expect(page.locator(".badge").first).to_contain_text("◇ simulated")
 
 
-@pytest.mark.parametrize("path", ["/compare", "/saturation", "/trace"])
-def test_each_page_opens_on_traces_that_lack_tables(page: Page, lacking: Site, path: str) -> None:
-    lacking.opened(page, path)
-    expect(page.locator("main h1")).not_to_be_empty()
-    if path == "/compare":
-        expect(page.locator("#gap-panel")).to_contain_text("No gap is chosen")
-        expect(page.locator(".kpis tbody tr").nth(1)).to_contain_text("–")
-    if path == "/trace":
-        expect(page.locator("h1")).to_contain_text("no rows in rows, requests")
-        expect(page.locator(".rules")).to_contain_text("the trace lacks")
+def test_each_page_opens_on_traces_that_lack_tables(page: Page, lacking: Site) -> None:
+    lacking.opened(page)
+    expect(page.locator("#gap-panel")).to_contain_text("No gap is chosen")
+    expect(page.locator(".kpis tbody tr").nth(1)).to_contain_text("–")
+    page.locator("nav a[data-page='/saturation']").click()
+    expect(page.locator("main.saturation h1")).not_to_contain_text("Reading")
+    page.locator("nav a[data-page='/trace']").click()
+    expect(page.locator("main.trace h1")).to_contain_text("no rows in rows, requests")
+    expect(page.locator(".rules")).to_contain_text("the trace lacks")
 
 
 def test_the_culprit_of_the_worst_gap_is_one_click_away(page: Page, site: Site) -> None:
@@ -248,23 +248,12 @@ def test_names_are_text(page: Page, three_runs: dict[str, Path], tmp_path: Path)
         expect(page.locator("#trace-facts")).to_contain_text("<b>t.chunkscope")
 
 
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ("?t0=abc", "t0=abc"),
-        ("?t0=5&t1=3", "t0=5 is not before t1=3"),
-        ("?t0=NaN&t=1e400", "t=1e400"),
-        ("?run=99", "run=99"),
-        ("?rid=0&tok=999999", "rid=0, tok=999999"),
-        ("?sel=9", "sel"),
-        ("?theme=%3Cscript%3E&t=%F0%9F", "t="),
-    ],
-)
-def test_a_malformed_address_is_named_and_the_default_shown(
-    page: Page, site: Site, asked: str, named: str
-) -> None:
-    site.opened(page, query=asked)
-    expect(page.locator("#notices")).to_contain_text(named)
+def test_a_malformed_address_is_named_and_the_default_shown(page: Page, site: Site) -> None:
+    site.opened(page, query="?t0=NaN&run=99&t=1e400&sel=9&theme=%3Cscript%3E&x=%F0%9F")
+    notices = page.locator("#notices p")
+    expect(notices).to_have_count(4)
+    for line, named in zip(notices.all_inner_texts(), ("t0=NaN", "run=99", "sel", "t=1e400"), strict=True):
+        assert named in line
     expect(page.locator("#gap-panel h2")).to_contain_text("waited")
 
 
@@ -272,3 +261,22 @@ def test_an_unknown_page_says_what_there_is(page: Page, site: Site) -> None:
     response = page.request.get(f"{site.url}/nowhere<b>")
     assert response.status == 404
     assert re.search(r"There is no page .*nowhere&lt;b&gt;.*/compare", response.text(), re.DOTALL)
+
+
+def test_a_growing_trace_is_followed(page: Page, tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "growing.chunkscope", {"provenance": "measured"})
+    timeline = open_timeline(writer.path)
+    with served(create_app([timeline], live=True).server) as url:
+        site = Site(url, [timeline])
+        site.opened(page)
+        expect(page.locator("h1")).to_have_text("The trace holds no forward.")
+        expect(page.locator("#live-badge")).to_have_text("live")
+        for i in range(3):
+            start = 10_000_000 * i
+            times = {"plan_start_ns": start, "plan_end_ns": start + 1, "start_ns": start + 2}
+            ends = {"end_ns": start + 9_000_000, "result_end_ns": start + 9_000_001}
+            writer.append("forwards", {"forward_id": i, "mode": 1, **times, **ends}, 1)
+        expect(page.locator("h1")).to_contain_text("No request gave two tokens")
+        assert page.evaluate("Chunkscope.state.get().t1") == timeline.end_ns - timeline.start_ns > 20_000_000
+        writer.close()
+        expect(page.locator("#live-badge")).to_have_text("ended")

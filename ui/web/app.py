@@ -1,8 +1,7 @@
 """The Dash application: traces in, a server with three pages out."""
 
 import threading
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import dash
@@ -27,7 +26,6 @@ from ui.web.urls import THEMES, View, default_gap, read_theme, read_view
 __all__ = ["create_app"]
 
 PAGES = {"/compare": "Compare", "/saturation": "Saturation", "/trace": "Trace"}
-_CALLBACKS = "/_dash-update-component"
 _INDEX = """<!doctype html>
 <html lang="en"{theme}>
 <head>
@@ -80,19 +78,21 @@ def create_app(
     if live:
         register_live(app.server, runs, Follower(runs), lock)
     app.layout = shell(runs, PAGES)
-    _register_router(app, timelines, live=live)
-    for page in (compare, saturation, trace):
-        page.register(app, timelines)
-    app.server.view_functions[_CALLBACKS] = _holding(lock, app.server.view_functions[_CALLBACKS])
+    _register_router(app, timelines, lock, live=live)
+    compare.register(app, timelines, lock)
+    saturation.register(app, timelines)  # reads traces of its own
+    trace.register(app, timelines, lock)
     return app
 
 
-def _register_router(app: dash.Dash, timelines: Sequence[Timeline], *, live: bool) -> None:
+def _register_router(
+    app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock, *, live: bool
+) -> None:
     """Pages by path; panels by what is chosen. The script of the page keeps the address."""
     app.clientside_callback(
         ClientsideFunction("chunkscope", "route"),
         Output("route", "data"),
-        Input("url", "pathname"),
+        Input("shell", "id"),
     )
 
     @app.callback(
@@ -105,24 +105,20 @@ def _register_router(app: dash.Dash, timelines: Sequence[Timeline], *, live: boo
         prevent_initial_call=True,
     )
     def show(route: dict[str, str]) -> tuple[Component, dict[str, Any], list[Component], Any, Any]:
-        runs = make_runs(timelines)
-        view, problems = read_view(route["search"], runs)
         path = route["path"] if route["path"] in PAGES else "/compare"
         theme = route["theme"] if route["theme"] in THEMES else THEMES[0]
-        started = {
-            **view.as_json(),
-            "page": path,
-            "bands": [band(run) for run in compared(runs)],
-            "worst": _worst(runs),
-            "live": live,
-        }
-        return (
-            _page(path, timelines, theme, view),
-            started,
-            notices(problems),
-            gap_panel(runs, runs[view.run], view.gap),
-            sums_panel(runs, view.selection),
-        )
+        with lock:
+            runs = make_runs(timelines)
+            view, problems = read_view(route["search"], runs)
+            bands = [band(run) for run in compared(runs)]
+            more = {"page": path, "bands": bands, "worst": _worst(runs), "live": live}
+            return (
+                _page(path, timelines, theme, view),
+                {**view.as_json(), **more},
+                notices(problems),
+                gap_panel(runs, runs[view.run], view.gap),
+                sums_panel(runs, view.selection),
+            )
 
     @app.callback(
         Output("gap-panel", "children", allow_duplicate=True),
@@ -131,11 +127,12 @@ def _register_router(app: dash.Dash, timelines: Sequence[Timeline], *, live: boo
         prevent_initial_call=True,
     )
     def choose(choice: dict[str, Any]) -> tuple[Any, Any]:
-        runs = make_runs(timelines)
-        run = runs[choice["run"]]
-        gap = None if choice["rid"] is None else run.timeline.gap(choice["rid"], choice["tok"])
-        selection = choice["sel"] and (choice["sel"][0], choice["sel"][1])
-        return gap_panel(runs, run, gap), sums_panel(runs, selection)
+        with lock:
+            runs = make_runs(timelines)
+            run = runs[choice["run"]]
+            gap = None if choice["rid"] is None else run.timeline.gap(choice["rid"], choice["tok"])
+            selection = choice["sel"] and (choice["sel"][0], choice["sel"][1])
+            return gap_panel(runs, run, gap), sums_panel(runs, selection)
 
     app.clientside_callback(ClientsideFunction("chunkscope", "enter"), Input("view", "data"))
 
@@ -152,14 +149,3 @@ def _page(path: str, timelines: Sequence[Timeline], theme: str, view: View) -> C
     if path == "/saturation":
         return saturation.layout(timelines, theme)
     return compare.layout(timelines, theme)
-
-
-def _holding(lock: threading.Lock, view: Callable[..., Any]) -> Callable[..., Any]:
-    """A view that runs while nobody else reads or refreshes the traces."""
-
-    @wraps(view)
-    def held(*args: Any, **kwargs: Any) -> Any:
-        with lock:
-            return view(*args, **kwargs)
-
-    return held

@@ -90,7 +90,7 @@ def _row(part: GapPart) -> html.Tr:
 
 def _line(swatch: str | None, label: str, ns: int, share: float) -> html.Tr:
     bar = (
-        html.Span(className=f"bar {swatch}", style={"width": f"{max(1.0, 40 * share):.1f}px"})
+        html.Span(className=f"bar {swatch}", style={"width": f"{max(1.0, 34 * share):.1f}px"})
         if swatch
         else ""
     )
@@ -100,7 +100,7 @@ def _line(swatch: str | None, label: str, ns: int, share: float) -> html.Tr:
             html.Th([mark, html.Span(label, className="label")], scope="row"),
             html.Td(bar),
             html.Td(seconds(ns / 1e9)),
-            html.Td(f"{share * 100:.1f} %", className="muted"),
+            html.Td(f"{share * 100:.1f} %" if swatch else "100 %", className="muted"),
         ],
         className=None if swatch else "total",
     )

@@ -17,7 +17,6 @@ def shell(runs: Sequence[Run], pages: Mapping[str, str]) -> Component:
     """The frame that a router fills; `pages` are titles by path. The page's script works its buttons."""
     return html.Div(
         [
-            dcc.Location(id="url", refresh="callback-nav"),
             *(dcc.Store(id=name) for name in ("route", "view", "choice")),
             _top_bar(runs, pages),
             html.Div(id="notices", role="status"),

@@ -101,6 +101,10 @@ def _sizes(timeline: Timeline, table: str) -> Iterable[int]:
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
     if isinstance(value, list):
         return clipped(" ".join(map(str, value)), _MOST_CHARS)
     return UNKNOWN if value is None else clipped(str(value), _MOST_CHARS)

@@ -170,6 +170,8 @@ def test_a_good_address_is_taken_as_it_is(timelines: list[Timeline]) -> None:
         f"t0={10**17}",
         "t=-1",
         "t=1e9",
+        "t=%F0%9F",
+        "t0=5&t1=3",
         "run=7",
         "run=",
         "rid=x&tok=1",

@@ -33,8 +33,7 @@
 
   /** Put the view into the address now; parameters of others stay as they are. */
   function write() {
-    clearTimeout(timer);
-    timer = 0;
+    drop();
     if (!view) return;
     const url = new URL(location.href);
     for (const key of NUMBERS) put(url, key, view[key] === null ? null : String(Math.round(view[key])));
@@ -47,6 +46,12 @@
     else url.searchParams.set(key, value);
   }
 
+  /** Forget what is not in the address yet: another address holds. */
+  function drop() {
+    clearTimeout(timer);
+    timer = 0;
+  }
+
   /** The end of a run on the shared clock. */
   function endOf(run) {
     return facts.bands.find((band) => band.key === run)?.endNs ?? Math.max(...facts.bands.map((band) => band.endNs));
@@ -56,6 +61,7 @@
     load,
     set,
     write,
+    drop,
     put,
     endOf,
     get: () => view,

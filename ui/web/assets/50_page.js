@@ -11,11 +11,25 @@
   let picture = null;
   let timer = 0;
 
-  /** Where the router is asked to go; the address is brought up to date first, so that it says all. */
-  function route(path) {
-    state.write();
-    return { path: path === "/" ? "/compare" : path, search: location.search, theme: document.documentElement.dataset.theme };
+  /** What the server makes a page of: the address, and the theme that is set. */
+  function route() {
+    const path = location.pathname === "/" ? "/compare" : location.pathname;
+    return { path, search: location.search, theme: document.documentElement.dataset.theme };
   }
+
+  /** To another page, its address bringing the view along. */
+  function go(path) {
+    Chunkscope.transport.pause();
+    state.write();
+    history.pushState(null, "", path + location.search);
+    globalThis.dash_clientside.set_props("route", { data: route() });
+  }
+
+  globalThis.addEventListener("popstate", () => {
+    Chunkscope.transport.pause();
+    state.drop();
+    globalThis.dash_clientside.set_props("route", { data: route() });
+  });
 
   /** Take over what the server made of the address. */
   function enter(started) {
@@ -90,6 +104,7 @@
   });
 
   Chunkscope.page = {
+    go,
     redrawTheme: () => picture?.redrawTheme(),
     refresh: (bands) => picture?.refresh(bands),
     hasPicture: () => picture !== null,

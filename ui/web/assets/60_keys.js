@@ -73,8 +73,6 @@
     const link = event.target.closest("a[data-page]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    Chunkscope.transport.pause();
-    state.write();
-    globalThis.dash_clientside.set_props("url", { pathname: link.dataset.page, search: location.search });
+    Chunkscope.page.go(link.dataset.page);
   });
 })();

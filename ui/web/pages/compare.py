@@ -1,5 +1,6 @@
 """Compare: runs one above the other on one time axis, under what they amount to."""
 
+import threading
 from collections.abc import Sequence
 
 import dash
@@ -46,14 +47,15 @@ def layout(timelines: Sequence[Timeline], theme: str) -> Component:
     )
 
 
-def register(app: dash.Dash, timelines: Sequence[Timeline]) -> None:
-    """Renew the sentences and the table when live traces have grown."""
+def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
+    """Renew the sentences and the table when live traces have grown; `lock` guards the timelines."""
 
     @app.callback(
         Output("compare-heading", "children"), Input("compare-version", "data"), prevent_initial_call=True
     )
     def renew(version: int) -> list[Component]:
-        return _heading(make_runs(timelines))
+        with lock:
+            return _heading(make_runs(timelines))
 
 
 def _heading(runs: Sequence[Run]) -> list[Component]:

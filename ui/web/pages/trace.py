@@ -1,5 +1,6 @@
 """Trace: what a trace says of itself, where each column comes from, whether the scheduler's rules hold."""
 
+import threading
 from collections.abc import Sequence
 
 import dash
@@ -48,8 +49,8 @@ def layout(timelines: Sequence[Timeline], theme: str, run: int = 0) -> Component
     )
 
 
-def register(app: dash.Dash, timelines: Sequence[Timeline]) -> None:
-    """Show the chosen run; hold the rules against it in the background and say how far that is."""
+def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
+    """Show the chosen run, and hold the rules against it in the background; `lock` guards the timelines."""
     checks = Checks()
 
     @app.callback(
@@ -59,9 +60,10 @@ def register(app: dash.Dash, timelines: Sequence[Timeline]) -> None:
         Input("trace-run", "value"),
     )
     def choose(index: int) -> tuple[str, list[Component], list[Component]]:
-        run = make_runs(timelines)[index]
-        tables = table_facts(run.timeline)
-        return _said(run, tables), _facts(run), [*_tables(tables), *_provenance(tables)]
+        with lock:
+            run = make_runs(timelines)[index]
+            tables = table_facts(run.timeline)
+            return _said(run, tables), _facts(run), [*_tables(tables), *_provenance(tables)]
 
     @app.callback(
         Output("trace-checks", "children"),
