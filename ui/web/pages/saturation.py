@@ -18,6 +18,7 @@ from ui.web.runs import Run, make_runs, provenance
 __all__ = ["layout", "register"]
 
 _READING = "Reading the forwards…"
+_EACH_MS = 10_000  # a growing run is read anew
 
 
 def layout(runs: Sequence[Timeline], theme: str) -> Component:
@@ -26,6 +27,7 @@ def layout(runs: Sequence[Timeline], theme: str) -> Component:
         [
             dcc.Store(id="saturation-theme", data=theme),
             dcc.Store(id="saturation-asked"),
+            dcc.Interval(id="saturation-tick", interval=_EACH_MS, disabled=not _any_live(runs)),
             html.Header(
                 [html.H1(_READING, id="saturation-answer"), html.P(id="saturation-price")],
                 className="answer",
@@ -55,10 +57,11 @@ def register(app: Dash, runs: Sequence[Timeline]) -> None:
         {part: Output(f"saturation-{part}", kind) for part, kind in PARTS.items()},
         Input("saturation-run", "value"),
         Input("saturation-theme", "data"),
+        Input("saturation-tick", "n_intervals"),
         prevent_initial_call=True,
     )
-    def fill(index: int | None, theme: str | None) -> dict[str, object]:
-        """All that depends on the run and the theme."""
+    def fill(index: int | None, theme: str | None, tick: int | None) -> dict[str, object]:
+        """All that depends on the run, as far as it has been written, and on the theme."""
         colours = THEMES.get(theme or "", THEMES["light"])
         chosen = index if isinstance(index, int) and 0 <= index < len(runs) else evidence_of.richest()
         try:
@@ -83,11 +86,12 @@ def register(app: Dash, runs: Sequence[Timeline]) -> None:
 def _choice(runs: Sequence[Run]) -> html.Div:
     options = [{"label": run.heading, "value": run.index} for run in runs]
     radio = dcc.RadioItems(options, id="saturation-run", inline=True, className="runs")
+    sources = {provenance(run.timeline) for run in runs}  # of all runs alike, it stands in the top bar
     return html.Div(
         [
             html.Span("run", id="saturation-run-label"),
             radio,
-            html.Span(id="saturation-badge", className="source", hidden=len({*map(_source, runs)}) == 1),
+            html.Span(id="saturation-badge", className="source", hidden=len(sources) == 1),
         ],
         className="saturation-choice",
         role="group",
@@ -95,8 +99,8 @@ def _choice(runs: Sequence[Run]) -> html.Div:
     )
 
 
-def _source(run: Run) -> str:
-    return provenance(run.timeline)
+def _any_live(runs: Sequence[Timeline]) -> bool:
+    return any(run.trace.live for run in runs)
 
 
 def _throughput(theme: str) -> html.Section:
@@ -128,7 +132,8 @@ def _roofline(theme: str) -> html.Section:
 
 def _graph(name: str, label: str, theme: str, height: int) -> html.Div:
     figure = empty(THEMES.get(theme, THEMES["light"]), height, _READING)
-    graph = dcc.Graph(id=f"saturation-{name}", figure=figure, config=CONFIG)
+    size = {"height": f"{height}px"}
+    graph = dcc.Graph(id=f"saturation-{name}", figure=figure, config=CONFIG, style=size)
     return html.Div(graph, role="img", **{"aria-label": f"{label}; the table below holds the numbers"})
 
 
