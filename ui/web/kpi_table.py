@@ -111,12 +111,17 @@ def kpi_table(runs: Sequence[Run]) -> html.Table:
 
 
 def p99_note(runs: Sequence[Run]) -> str | None:
-    """Says of the first run where it is so that the 99th percentile hides its longest gap."""
-    return next((note for run in runs if (note := _hidden(run, run.timeline.kpis))), None)
+    """Says of the run where it is most so that the 99th percentile hides its longest gap."""
+    notes = {note: _ratio(run.timeline.kpis) for run in runs if (note := _hidden(run, run.timeline.kpis))}
+    return max(notes, key=lambda note: notes[note], default=None)
 
 
 def _hidden(run: Run, kpis: Kpis) -> str | None:
     return hidden_wall(run.letter, {"itl_s": asdict(kpis.itl_s)})
+
+
+def _ratio(kpis: Kpis) -> float:
+    return (kpis.itl_s.max or 0) / (kpis.itl_s.p99 or 1)
 
 
 def _head(column: _Column, hidden: bool) -> html.Th:
