@@ -5,8 +5,8 @@
 
   const COLOURS = [
     "page", "panel", "line", "hairline", "selected", "selection-edge", "text", "muted", "accent",
-    "prefill", "prefill-text", "decode", "decode-text", "stall-prefill", "stall-prefill-text",
-    "stall-mixed", "stall-mixed-dots", "kv-private", "kv-locked", "kv-locked-text", "host",
+    "prefill", "decode", "stall-prefill", "stall-prefill-text",
+    "stall-mixed", "stall-mixed-text", "kv-private", "kv-locked", "host",
   ];
 
   /** What the element's style says now; call again when the theme changes. */
@@ -40,7 +40,7 @@
       stallPrefill: tile(8, (own, size) => hatch(own, size, colour.page, colour.stallPrefill, 0.3, 2.6)),
       stallHeld: tile(7, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.25, 2)),
       stallMixed: tile(4, (own, size) =>
-        dots(own, size, colour.page, colour.stallMixed, 0.42, colour.stallMixedDots, 1.5)),
+        dots(own, size, colour.page, colour.stallMixed, 0.4, colour.stallMixedText, 1.4)),
       strip: tile(7, (own, size) => hatch(own, size, colour.prefill, "rgba(255, 255, 255, 0.5)", 1, 0.9, true)),
       kvPrivate: tile(5, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.45, 1.6)),
       kvEvictable: tile(4, (own, size) => dots(own, size, colour.page, colour.page, 1, colour.kvLocked, 1.3)),
