@@ -20,7 +20,7 @@ __all__ = [
     "time_tick",
 ]
 
-CONFIG = {"showSendToCloud": False, "displaylogo": False, "displayModeBar": False, "responsive": True}
+CONFIG: Any = {"showSendToCloud": False, "displaylogo": False, "displayModeBar": False, "responsive": True}
 """Of every graph: nothing leaves the machine, and no button is in the way."""
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Inter, "Noto Sans", sans-serif'

@@ -94,7 +94,7 @@ def _point_plate(report: SaturationReport, theme: Theme, **place: Any) -> dict[s
         f"<b>saturation point {count(found.tokens)}</b><br>"
         f'<span style="color:{theme.text}">95 % interval {count(found.low)}–{count(found.high)}</span>'
     )
-    frame = {"bordercolor": theme.accent, "borderwidth": 1, "borderpad": 5, "align": "left"}
+    frame: Place = {"bordercolor": theme.accent, "borderwidth": 1, "borderpad": 5, "align": "left"}
     return plate(theme, text, **place, **frame, font={"size": 12, "color": theme.accent})
 
 

@@ -8,6 +8,7 @@ from dash.development.base_component import Component
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
 from ui.palette import THEMES
+from ui.web.attributes import aria
 from ui.web.figures.roofline import HEIGHT as ROOFLINE_HEIGHT
 from ui.web.figures.style import CONFIG, empty
 from ui.web.figures.throughput import HEIGHT as THROUGHPUT_HEIGHT
@@ -31,7 +32,7 @@ def layout(runs: Sequence[Timeline], theme: str) -> Component:
             html.Header(
                 [html.H1(_READING, id="saturation-answer"), html.P(id="saturation-price")],
                 className="answer",
-                **{"aria-live": "polite"},
+                **aria(live="polite"),
             ),
             _choice(make_runs(runs)),
             html.Div([_throughput(theme), _roofline(theme)], className="saturation-columns"),
@@ -95,7 +96,7 @@ def _choice(runs: Sequence[Run]) -> html.Div:
         ],
         className="saturation-choice",
         role="group",
-        **{"aria-labelledby": "saturation-run-label"},
+        **aria(labelledby="saturation-run-label"),
     )
 
 
@@ -112,7 +113,7 @@ def _throughput(theme: str) -> html.Section:
             html.H2("What the point rests on"),
             html.Dl(id="saturation-basis", className="facts"),
         ],
-        **{"aria-label": "Throughput and forward time"},
+        **aria(label="Throughput and forward time"),
     )
 
 
@@ -126,7 +127,7 @@ def _roofline(theme: str) -> html.Section:
             html.Div(id="saturation-modes"),
             _table("forwards", "Table of forwards"),
         ],
-        **{"aria-label": "Roofline"},
+        **aria(label="Roofline"),
     )
 
 
@@ -134,7 +135,7 @@ def _graph(name: str, label: str, theme: str, height: int) -> html.Div:
     figure = empty(THEMES.get(theme, THEMES["light"]), height, _READING)
     size = {"height": f"{height}px"}
     graph = dcc.Graph(id=f"saturation-{name}", figure=figure, config=CONFIG, style=size)
-    return html.Div(graph, role="img", **{"aria-label": f"{label}; the table below holds the numbers"})
+    return html.Div(graph, role="img", **aria(label=f"{label}; the table below holds the numbers"))
 
 
 def _table(name: str, title: str) -> html.Details:

@@ -75,7 +75,8 @@ def unreadable(reason: str, theme: Theme) -> dict[str, object]:
 
 def _price(evidence: Evidence) -> list[Component | str]:
     command = sweep_command(evidence.report, _model(evidence))
-    return [price(evidence.report), *([] if command is None else [" ", html.Code(command)])]
+    said: list[Component | str] = [price(evidence.report)]
+    return said if command is None else [*said, " ", html.Code(command)]
 
 
 def _model(evidence: Evidence) -> str:
@@ -112,7 +113,7 @@ def _roofline_caption(evidence: Evidence) -> list[Component | str]:
         glyph = html.Span(mark.glyph, style={"color": mark.fill, "WebkitTextStroke": f"1px {mark.edge}"})
         parts += [glyph, f" {mark.word}{part}  "]
     if evidence.sample["above_roof"].any():
-        parts.append("◯ above the roof")
+        parts.append("◯ above the roof: it mostly reads, which is faster than a copy, or a cache helped")
     return parts
 
 
