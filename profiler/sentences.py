@@ -71,7 +71,9 @@ def why_waited(gap: GapDetail) -> str:
         return f"Tokens of {_names(gap)} rode in its own forward: {cost}."
     if others:
         return f"{_others_decoded(len(others))} while it had no row in them."
-    return "No forward of others lies in it."
+    own_ns = sum(forward.in_gap_ns for forward in gap.forwards)
+    rest = duration(max(0, gap.gap_ns - own_ns) / 1e9)
+    return f"No forward of others lies in it: {duration(own_ns / 1e9)} is its own, {rest} was no forward's."
 
 
 def cap(whole: Summary, chunked: Summary) -> str:

@@ -278,5 +278,6 @@ def test_a_growing_trace_is_followed(page: Page, tmp_path: Path) -> None:
             writer.append("forwards", {"forward_id": i, "mode": 1, **times, **ends}, 1)
         expect(page.locator("h1")).to_contain_text("No request gave two tokens")
         assert page.evaluate("Chunkscope.state.get().t1") == timeline.end_ns - timeline.start_ns > 20_000_000
+        assert page.evaluate("Chunkscope.state.facts().worst") is None
         writer.close()
         expect(page.locator("#live-badge")).to_have_text("ended")

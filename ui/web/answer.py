@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from profiler.compare import CHUNKED, MIXED, WHOLE, compare
 from profiler.sentences import headline, waited, who_waits, why_waited
 from ui.web.names import with_shown_names
+from ui.web.places import worst_gap
 from ui.web.runs import Run, compared
-from ui.web.urls import default_gap
 from ui.words import plural
 
 __all__ = ["Answer", "answer"]
@@ -36,7 +36,7 @@ def answer(runs: Sequence[Run]) -> Answer:
         return Answer(headline(whole, chunked, mixed), who_waits(chunked, mixed), more)
     if not forwards:
         return Answer(_empty(shown), "A picture appears as soon as the trace holds a forward.")
-    index, gap = default_gap(runs)
+    index, gap = worst_gap(runs)
     if gap is None:
         return Answer("No request gave two tokens, so nobody waited between tokens.", _size(shown))
     gap, run = with_shown_names(gap), runs[index]

@@ -16,12 +16,12 @@ from ui.web.guards import guard
 from ui.web.layout import notices, shell
 from ui.web.live import Follower, band, register_live
 from ui.web.pages import compare, saturation, trace
-from ui.web.places import gap_place
-from ui.web.runs import Run, compared, make_runs
+from ui.web.places import worst_place
+from ui.web.runs import compared, make_runs
 from ui.web.sums_panel import sums_panel
 from ui.web.theme_css import theme_css
 from ui.web.tiles import register_tiles
-from ui.web.urls import THEMES, View, default_gap, read_theme, read_view
+from ui.web.urls import THEMES, View, read_theme, read_view
 
 __all__ = ["create_app"]
 
@@ -111,7 +111,7 @@ def _register_router(
             runs = make_runs(timelines)
             view, problems = read_view(route["search"], runs)
             bands = [band(run) for run in compared(runs)]
-            more = {"page": path, "bands": bands, "worst": _worst(runs), "live": live}
+            more = {"page": path, "bands": bands, "worst": worst_place(runs), "live": live}
             return (
                 _page(path, timelines, theme, view),
                 {**view.as_json(), **more},
@@ -135,12 +135,6 @@ def _register_router(
             return gap_panel(runs, run, gap), sums_panel(runs, selection)
 
     app.clientside_callback(ClientsideFunction("chunkscope", "enter"), Input("view", "data"))
-
-
-def _worst(runs: Sequence[Run]) -> dict[str, int] | None:
-    """The longest gap of all compared runs, for the script to go to."""
-    run, gap = default_gap(runs)
-    return None if gap is None else {"run": run, **gap_place(runs[run].timeline, gap)}
 
 
 def _page(path: str, timelines: Sequence[Timeline], theme: str, view: View) -> Component:

@@ -8,11 +8,17 @@ from typing import Any
 from flask import Flask, Response, jsonify
 
 from profiler.timeline.timeline import Timeline
-from ui.web.runs import Run, Status, status
+from ui.web.places import worst_place
+from ui.web.runs import Run, Status, compared, status
 
 __all__ = ["Follower", "band", "register_live"]
 
 _LEAST_S = 0.9  # between two refreshes, for a page that asks each second
+_WORDS = {
+    Status.LIVE: "live",
+    Status.ENDED: "ended",
+    Status.DIED: "writer died: what it recorded is shown",
+}
 _SHARE = 10  # a refresh may take a tenth of the time
 
 
@@ -54,17 +60,19 @@ def band(run: Run) -> dict[str, Any]:
 
 
 def register_live(server: Flask, runs: Sequence[Run], follower: Follower, lock: threading.Lock) -> None:
-    """Add GET /api/live: {"version", "bands", "words", "live"} after a poll of the traces."""
+    """Add GET /api/live: {"version", "bands", "worst", "words", "live"} after a poll of the traces."""
 
     def live() -> Response:
         with lock:
             follower.poll()
             states = follower.states
-            bands = [band(run) for run in runs]
+            bands = [band(run) for run in compared(runs)]
+            worst = worst_place(runs)
         response = jsonify(
             {
                 "version": follower.version,
                 "bands": bands,
+                "worst": worst,
                 "words": in_words(runs, states),
                 "live": Status.LIVE in states,
             }
@@ -84,5 +92,5 @@ def _refresh(timeline: Timeline) -> bool:
 def in_words(runs: Sequence[Run], states: Sequence[Status]) -> str:
     """How the writers fare: one word for all, or each run's."""
     if len(set(states)) == 1:
-        return str(states[0])
+        return _WORDS[states[0]]
     return ", ".join(f"{run.letter} {state}" for run, state in zip(runs, states, strict=True))

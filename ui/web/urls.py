@@ -9,11 +9,11 @@ from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from profiler.timeline.tiles import GapDetail
-from ui.web.places import culprit_ns
+from ui.web.places import culprit_ns, worst_gap
 from ui.web.runs import Run, compared
 from ui.web.tile_queries import BadQuery, whole
 
-__all__ = ["THEMES", "View", "default_gap", "read_theme", "read_view"]
+__all__ = ["THEMES", "View", "read_theme", "read_view"]
 
 THEMES = ("light", "dark")
 _MOST_FIELDS = 32
@@ -63,7 +63,7 @@ def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
     query = attempt(lambda: _fields(search), dict[str, str])
     end_ns = _longest_ns(runs)
     t0, t1 = attempt(lambda: _range(query, end_ns), lambda: (0, end_ns))
-    run, gap = attempt(lambda: _gap(query, runs), lambda: default_gap(runs))
+    run, gap = attempt(lambda: _gap(query, runs), lambda: worst_gap(runs))
     selection = attempt(lambda: _selection(query, end_ns), lambda: None)
     t = attempt(lambda: _cursor(query, end_ns), lambda: None)
     if t is None:
@@ -78,12 +78,6 @@ def read_theme(search: str) -> str | None:
     except BadQuery:
         return None
     return theme if theme in THEMES else None
-
-
-def default_gap(runs: Sequence[Run]) -> tuple[int, GapDetail | None]:
-    """The run with the longest gap, and that gap; the first run where no request gave two tokens."""
-    found = [(run.index, gap) for run in compared(runs) if (gap := run.timeline.worst_gap()) is not None]
-    return max(found, key=lambda each: each[1].gap_ns, default=(compared(runs)[0].index, None))
 
 
 def _fields(search: str) -> dict[str, str]:
@@ -126,7 +120,7 @@ def _selection(query: Mapping[str, str], end_ns: int) -> tuple[int, int] | None:
 def _gap(query: Mapping[str, str], runs: Sequence[Run]) -> tuple[int, GapDetail | None]:
     chosen = whole(query, "run", least=0, most=len(runs) - 1) if "run" in query else None
     if "rid" not in query and "tok" not in query:
-        return default_gap(runs) if chosen is None else (chosen, runs[chosen].timeline.worst_gap())
+        return worst_gap(runs) if chosen is None else (chosen, runs[chosen].timeline.worst_gap())
     run = runs[chosen or 0]
     rid, token_index = whole(query, "rid", least=0), whole(query, "tok", least=0)
     gap = run.timeline.gap(rid, token_index)

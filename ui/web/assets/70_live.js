@@ -35,12 +35,12 @@
   }
 
   /** New data: tell the picture, move on with the end, and have the sentences and the table renewed. */
-  function grown({ version: now, bands }) {
+  function grown({ version: now, bands, worst }) {
     const before = end(state.facts().bands);
     const { t0, t1, t } = state.get();
     const following = version === null || t1 >= before - NEAR * (t1 - t0);
     version = now;
-    state.learn({ bands });
+    state.learn({ bands, worst });
     Chunkscope.page.refresh(bands);
     const after = end(bands);
     if (following && after > before) {
