@@ -39,5 +39,13 @@ def check_terminal() -> None:
 
 
 def shows_unicode() -> bool:
-    """Whether what is drawn on, standard error, takes UTF-8."""
-    return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
+    """Whether what is drawn on, standard error, takes UTF-8 and the locale does not say otherwise.
+
+    Python itself takes up UTF-8 under LC_ALL=C, so its streams alone do not tell.
+    """
+    locale = os.environ.get("LC_ALL", "")
+    return _names_utf8(sys.stderr.encoding or "") and (not locale or _names_utf8(locale))
+
+
+def _names_utf8(name: str) -> bool:
+    return "utf8" in name.lower().replace("-", "")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import App
@@ -12,9 +13,9 @@ from textual.theme import Theme
 from profiler.timeline.timeline import Timeline
 from ui.palette import DARK
 from ui.tui import moves
+from ui.tui.colours import Depth, Inks
 from ui.tui.follower import writer_of
 from ui.tui.glyphs import PLAIN, UNICODE, AsciiFilter
-from ui.tui.ink import Inks
 from ui.tui.picture import Following, Picture
 from ui.tui.replay_screen import ReplayScreen
 from ui.tui.source import Source
@@ -65,8 +66,14 @@ class ChunkscopeApp(App[None]):
         """Open the replay."""
         self.register_theme(THEME)
         self.theme = THEME.name
-        inks = Inks(sixteen=self.console.color_system in ("standard", "windows"))
-        self.push_screen(ReplayScreen(self.picture, inks, self._clock, self._poll_s))
+        if self.console.color_system is None:
+            self.picture.marks = replace(self.picture.marks, chunk=PLAIN.chunk)
+        self.push_screen(ReplayScreen(self.picture, Inks(self._depth()), self._clock, self._poll_s))
+
+    def _depth(self) -> Depth:
+        if self.no_color or self.console.color_system is None:
+            return Depth.GREY
+        return Depth.SIXTEEN if self.console.color_system in ("standard", "windows") else Depth.FULL
 
 
 def make_app(

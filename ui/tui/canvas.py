@@ -7,7 +7,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ui.tui.ink import Ink, Inks
+from ui.tui.colours import Inks
+from ui.tui.ink import Ink
 from ui.tui.text import Line
 
 __all__ = ["Canvas"]

@@ -1,5 +1,7 @@
 """The bottom of the screen: the trace's numbers, the legend, the whole trace with its stalls, the keys."""
 
+from collections.abc import Iterator
+
 from profiler.timeline.kpis import Kpis
 from ui import words
 from ui.tui.axis import tick_cells
@@ -8,7 +10,8 @@ from ui.tui.glyphs import Marks
 from ui.tui.ink import Ink
 from ui.tui.layout import Layout
 from ui.tui.picture import Picture
-from ui.tui.text import Line, fit, span_length
+from ui.tui.stall_index import StallIndex
+from ui.tui.text import Line, fit, together
 
 __all__ = ["key_line", "kpi_brief", "kpi_lines", "legend_line", "message_line", "seek_brief", "seek_lines"]
 
@@ -61,19 +64,19 @@ def kpi_lines(kpis: Kpis, place: Layout) -> list[Line]:
     return [fit(names, place.width), fit(values, place.width)]
 
 
-def kpi_brief(kpis: Kpis) -> Line:
+def kpi_brief(kpis: Kpis, cells: int) -> Line:
     """The numbers on one line."""
-    line: Line = []
-    for name, value, ink in _kpis(kpis):
-        if name in BRIEF_NAMES:
-            line += [(BRIEF_NAMES[name], Ink.MUTED), (value, ink), ("  ", Ink.BLANK)]
-    return line
+    groups: Iterator[Line] = (
+        [(BRIEF_NAMES[name], Ink.MUTED), (value, ink)]
+        for name, value, ink in _kpis(kpis)
+        if name in BRIEF_NAMES
+    )
+    return together(groups, cells)
 
 
 def legend_line(marks: Marks, place: Layout) -> Line:
     """What the glyphs of the lanes mean."""
-    line: Line = [(" ", Ink.BLANK)]
-    for glyph, ink, meaning in (
+    entries = (
         (marks.decode, Ink.DECODE, "decode"),
         (f"{marks.chunk}1{marks.chunk}", Ink.CHUNK, "chunk"),
         (marks.stall * 2, Ink.STALL, "stall: others' prefill"),
@@ -82,9 +85,9 @@ def legend_line(marks: Marks, place: Layout) -> Line:
         (marks.queued * 2, Ink.QUEUED, "queued"),
         ("◆", Ink.GOOD, "first token"),
         ("▼", Ink.STRONG, "cursor"),
-    ):
-        line += [(glyph, ink), (f" {meaning}   ", Ink.MUTED)]
-    return fit(line, place.width)
+    )
+    groups: Iterator[Line] = ([(glyph, ink), (f" {text}", Ink.MUTED)] for glyph, ink, text in entries)
+    return [(" ", Ink.BLANK), *together(groups, place.width - 2, gap=3)]
 
 
 def seek_lines(picture: Picture, place: Layout) -> list[Line]:
@@ -107,13 +110,10 @@ def seek_brief(picture: Picture, place: Layout) -> Line:
 
 def key_line(place: Layout) -> Line:
     """The keys that there is room for."""
-    line: Line = [(" ", Ink.BAR)]
-    for key, meaning in KEYS if place.wide else BRIEF_KEYS:
-        more: Line = [(key, Ink.BAR_ACCENT), (f" {meaning}  " if place.wide else f" {meaning} ", Ink.BAR)]
-        if span_length(line) + span_length(more) > place.width:
-            break
-        line += more
-    return fit(line, place.width, Ink.BAR)
+    keys = KEYS if place.wide else BRIEF_KEYS
+    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in keys)
+    line = together(groups, place.width - 2, 2 if place.wide else 1, Ink.BAR)
+    return fit([(" ", Ink.BAR), *line], place.width, Ink.BAR)
 
 
 def message_line(text: str, place: Layout) -> Line:
@@ -163,10 +163,14 @@ def _seek(picture: Picture, columns: int) -> Cells:
 
 
 def _stalls(picture: Picture, columns: int) -> Cells:
+    source, whole = picture.source, (picture.view.first_ns, picture.view.last_ns, columns)
+    return source.keep(("stalls", *whole), lambda _: _stall_cells(source.stalls(), *whole, picture.marks))
+
+
+def _stall_cells(stalls: StallIndex, start_ns: int, end_ns: int, columns: int, marks: Marks) -> Cells:
     cells = blank(columns)
-    view, marks = picture.view, picture.marks
     for mixed, glyph, ink in ((True, marks.mixed, Ink.MIXED), (False, marks.stall, Ink.STALL)):
-        covered = picture.source.stalls().covered(view.first_ns, view.last_ns, columns, mixed=mixed)
+        covered = stalls.covered(start_ns, end_ns, columns, mixed=mixed)
         cells.glyph[covered], cells.ink[covered] = glyph, ink
     return cells
 

@@ -7,7 +7,7 @@ from ui.tui.axis import decimals_of
 from ui.tui.ink import Ink
 from ui.tui.layout import Layout
 from ui.tui.picture import Following, Picture
-from ui.tui.text import Line, between, fit, instant, shown, span_length
+from ui.tui.text import Line, between, fit, instant, shown, span_length, together
 
 __all__ = ["answer_line", "badge", "tab_line", "title_line"]
 
@@ -26,14 +26,13 @@ def title_line(picture: Picture, place: Layout) -> Line:
     """Product, trace, provenance, the writer's state, play state, speed, cursor and end."""
     view, trace = picture.view, picture.source.timeline.trace
     decimals = max(decimals_of(view.span_ns, place.columns), 3)
-    right: Line = [(badge(trace.meta, hardware=place.wide), Ink.BAR)]
+    groups: list[Line] = [[(badge(trace.meta, hardware=place.wide), Ink.BAR)]]
     if picture.following.badge:
         ink = Ink.BAR_ACCENT if picture.following is Following.LIVE else Ink.BAR_STRONG
-        right.append((f"  {picture.following.badge}", ink))
-    right += [
-        (f"  {'▶' if picture.playing else '❙❙'} {picture.speed:g}×", Ink.BAR_STRONG),
-        (f"  {instant(view.cursor_ns, decimals)} / {instant(view.last_ns, decimals)} s ", Ink.BAR),
-    ]
+        groups.append([(picture.following.badge, ink)])
+    groups.append([(f"{'▶' if picture.playing else '❙❙'} {picture.speed:g}×", Ink.BAR_STRONG)])
+    times = f"{instant(view.cursor_ns, decimals)} / {instant(view.last_ns, decimals)} s "
+    right = together([*groups, [(times, Ink.BAR)]], place.width - len(PRODUCT) - 2, ink=Ink.BAR)
     room = place.width - span_length(right) - len(PRODUCT) - 4
     name = shown(trace.path.name.removesuffix(".chunkscope"), room)
     left: Line = [(f" {PRODUCT}", Ink.BAR_STRONG), (f"  {name}", Ink.BAR)]

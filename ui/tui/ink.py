@@ -1,19 +1,11 @@
-"""What a cell of the terminal is drawn with, by meaning, and the colours of each meaning."""
+"""What a cell of the terminal means; `ui.tui.colours` says how each meaning looks."""
 
 from enum import IntEnum
-from functools import lru_cache
 
-from rich.style import Style
-
-from ui.palette import DARK, FILLS
-
-__all__ = ["CURSOR", "Ink", "Inks"]
+__all__ = ["CURSOR", "Ink"]
 
 CURSOR = 0x80
 """Added to an ink: the same background, crossed by the cursor."""
-
-DECODE_GREEN = "#2CC494"  # thin strokes on a dark page need more light than a filled area
-STALL_ORANGE, STALL_GROUND = "#FF8A45", "#3A1D08"
 
 
 class Ink(IntEnum):
@@ -52,104 +44,3 @@ class Ink(IntEnum):
     MIDDLE = 30
     PILL = 31
     NUMBER_AT_CURSOR = 32
-
-
-Colours = tuple[str, str, bool]  # foreground, background, bold
-
-_PAGE, _PANEL = DARK.page, DARK.panel
-_CHUNK, _ALTERNATE = FILLS["prefill"], FILLS["prefill_alternate"]
-
-_FULL: dict[Ink, Colours] = {
-    Ink.BLANK: (DARK.text, _PAGE, False),
-    Ink.TEXT: (DARK.text, _PAGE, False),
-    Ink.STRONG: (DARK.text, _PAGE, True),
-    Ink.MUTED: (DARK.muted, _PAGE, False),
-    Ink.ACCENT: (DARK.accent, _PAGE, True),
-    Ink.RULE: (DARK.line, _PAGE, False),
-    Ink.BAR: (DARK.muted, _PANEL, False),
-    Ink.BAR_STRONG: (DARK.text, _PANEL, True),
-    Ink.BAR_ACCENT: (DARK.accent, _PANEL, True),
-    Ink.TAB: (DARK.text, DARK.selected, True),
-    Ink.BAD: (DARK.stall_prefill_text, _PAGE, True),
-    Ink.WATCH: (DARK.stall_mixed_text, _PAGE, True),
-    Ink.GOOD: (DARK.decode_text, _PAGE, True),
-    Ink.PREFILL: (DARK.prefill_text, _PAGE, True),
-    Ink.DECODE: (DECODE_GREEN, _PAGE, False),
-    Ink.CHUNK: ("#FFFFFF", _CHUNK, False),
-    Ink.CHUNK_ALTERNATE: ("#FFFFFF", _ALTERNATE, False),
-    Ink.STALL: (STALL_ORANGE, STALL_GROUND, False),
-    Ink.MIXED: (DARK.stall_mixed_text, _PAGE, False),
-    Ink.HELD: (DARK.kv_private_text, _PAGE, False),
-    Ink.QUEUED: (DARK.muted, _PAGE, False),
-    Ink.DEFERRED: (DARK.text, _PAGE, False),
-    Ink.BAR_CHUNK: (_CHUNK, _PAGE, False),
-    Ink.BAR_CHUNK_ALTERNATE: (_ALTERNATE, _PAGE, False),
-    Ink.DECODE_ON_CHUNK: (DECODE_GREEN, _CHUNK, False),
-    Ink.DECODE_ON_ALTERNATE: (DECODE_GREEN, _ALTERNATE, False),
-    Ink.LOCKED: (FILLS["kv_locked"], _PAGE, False),
-    Ink.PRIVATE: (DARK.kv_private_text, _PAGE, False),
-    Ink.EVICTABLE: (DARK.kv_locked, _PAGE, False),
-    Ink.FREE: (DARK.muted, _PAGE, False),
-    Ink.MIDDLE: (FILLS["host"], _PAGE, False),
-    Ink.PILL: (DARK.text, _PAGE, True),
-    Ink.NUMBER_AT_CURSOR: (_PAGE, DARK.text, True),
-}
-
-# Of the sixteen colours every terminal has, as the exact values that Rich maps to them.
-_BLACK, _GREY, _WHITE, _BRIGHT = "#000000", "#555555", "#AAAAAA", "#FFFFFF"
-_RED, _GREEN, _YELLOW, _BLUE, _MAGENTA, _CYAN = (
-    "#AA0000", "#00AA00", "#AA5500", "#0000AA", "#AA00AA", "#00AAAA"
-)  # fmt: skip
-_BRIGHT_RED, _BRIGHT_GREEN, _BRIGHT_YELLOW = "#FF5555", "#55FF55", "#FFFF55"
-_BRIGHT_BLUE, _BRIGHT_CYAN = "#5555FF", "#55FFFF"
-
-_SIXTEEN: dict[Ink, Colours] = {
-    Ink.BLANK: (_WHITE, _BLACK, False),
-    Ink.TEXT: (_WHITE, _BLACK, False),
-    Ink.STRONG: (_BRIGHT, _BLACK, True),
-    Ink.MUTED: (_WHITE, _BLACK, False),
-    Ink.ACCENT: (_BRIGHT_CYAN, _BLACK, True),
-    Ink.RULE: (_GREY, _BLACK, False),
-    Ink.BAR: (_WHITE, _BLACK, False),
-    Ink.BAR_STRONG: (_BRIGHT, _BLACK, True),
-    Ink.BAR_ACCENT: (_BRIGHT_CYAN, _BLACK, True),
-    Ink.TAB: (_BRIGHT, _BLUE, True),
-    Ink.BAD: (_BRIGHT_RED, _BLACK, True),
-    Ink.WATCH: (_BRIGHT_YELLOW, _BLACK, True),
-    Ink.GOOD: (_BRIGHT_GREEN, _BLACK, True),
-    Ink.PREFILL: (_BRIGHT_CYAN, _BLACK, True),
-    Ink.DECODE: (_GREEN, _BLACK, False),
-    Ink.CHUNK: (_BRIGHT, _BLUE, False),
-    Ink.CHUNK_ALTERNATE: (_BLACK, _BRIGHT_BLUE, False),
-    Ink.STALL: (_RED, _BLACK, False),
-    Ink.MIXED: (_YELLOW, _BLACK, False),
-    Ink.HELD: (_MAGENTA, _BLACK, False),
-    Ink.QUEUED: (_WHITE, _BLACK, False),
-    Ink.DEFERRED: (_WHITE, _BLACK, False),
-    Ink.BAR_CHUNK: (_BLUE, _BLACK, False),
-    Ink.BAR_CHUNK_ALTERNATE: (_BRIGHT_BLUE, _BLACK, False),
-    Ink.DECODE_ON_CHUNK: (_GREEN, _BLUE, False),
-    Ink.DECODE_ON_ALTERNATE: (_GREEN, _BRIGHT_BLUE, False),
-    Ink.LOCKED: (_BRIGHT_CYAN, _BLACK, False),
-    Ink.PRIVATE: (_MAGENTA, _BLACK, False),
-    Ink.EVICTABLE: (_CYAN, _BLACK, False),
-    Ink.FREE: (_WHITE, _BLACK, False),
-    Ink.MIDDLE: (_GREY, _BLACK, False),
-    Ink.PILL: (_BRIGHT, _BLACK, True),
-    Ink.NUMBER_AT_CURSOR: (_BLACK, _WHITE, True),
-}
-
-
-class Inks:
-    """Rich styles of the inks, for a terminal of full or of sixteen colours."""
-
-    def __init__(self, *, sixteen: bool = False) -> None:
-        self._colours = _SIXTEEN if sixteen else _FULL
-        self.style = lru_cache(maxsize=None)(self._style)
-
-    def _style(self, code: int) -> Style:
-        """Style of an ink, or of an ink with CURSOR added."""
-        foreground, background, bold = self._colours[Ink(code & ~CURSOR)]
-        if code & CURSOR:
-            foreground, bold = self._colours[Ink.STRONG][0], True
-        return Style(color=foreground, bgcolor=background, bold=bold)

@@ -30,11 +30,24 @@ class Layout:
         return 1 + self.label_cells + self.columns
 
 
-def layout(width: int, height: int) -> Layout | None:
-    """The layout, or None for a terminal that is too small for any."""
+def layout(width: int, height: int, requests: int) -> Layout | None:
+    """The layout for a trace of so many requests, or None for a terminal that is too small for any.
+
+    Rows that the lanes do not need make the forwards' bars higher, up to twice as high.
+    """
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
-    if width >= WIDE_WIDTH and height >= WIDE_HEIGHT:
-        columns = width - PANEL_CELLS - 16
-        return Layout(width, height, True, 12, columns, 6, height - _WIDE_FIXED)
-    return Layout(width, height, False, 10, width - 12, 3, height - _COMPACT_FIXED)
+    wide = width >= WIDE_WIDTH and height >= WIDE_HEIGHT
+    strip_rows = 6 if wide else 3
+    lane_rows = height - (_WIDE_FIXED if wide else _COMPACT_FIXED)
+    higher = min(max(lane_rows - requests - 1, 0), strip_rows)
+    label_cells = 12 if wide else 10
+    return Layout(
+        width=width,
+        height=height,
+        wide=wide,
+        label_cells=label_cells,
+        columns=width - label_cells - (PANEL_CELLS + 4 if wide else 2),
+        strip_rows=strip_rows + higher,
+        lane_rows=lane_rows - higher,
+    )

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ui.tui.ink import Inks
+from ui.tui.colours import Inks
 from ui.tui.text import Line
 
 __all__ = ["HELP", "LinesOverlay", "as_text"]

@@ -24,7 +24,7 @@ __all__ = ["compose"]
 
 def compose(picture: Picture, width: int, height: int) -> list[Line]:
     """`height` lines of `width` cells each."""
-    place = layout(width, height)
+    place = layout(width, height, picture.source.timeline.num_requests)
     lines: list[Line]
     if place is None:
         lines = [[(_too_small(width, height), Ink.STRONG)]]
@@ -65,7 +65,8 @@ def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
 
 def _compact(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
     cursor = picture.view.column(picture.view.cursor_ns, place.columns)
-    brief = [*brief_lines(state), kpi_brief(picture.source.kpis())]
+    cells = place.width - 2
+    brief = [*brief_lines(state, cells), kpi_brief(picture.source.kpis(), cells)]
     return [
         title_line(picture, place),
         answer_line(_answer(picture, state), place),

@@ -1,10 +1,12 @@
 """The scheduler's state at the cursor: in full beside the chart, or in three lines below it."""
 
+from collections.abc import Iterator
+
 from profiler.replay import HalfDone, SchedulerState
 from ui import words
 from ui.state_words import state_lines
 from ui.tui.ink import Ink
-from ui.tui.text import Line, between, clip, isolated, shown, span_length
+from ui.tui.text import Line, between, clip, isolated, shown, span_length, together
 
 __all__ = ["brief_lines", "panel_lines", "progress_line"]
 
@@ -49,9 +51,9 @@ def progress_line(half_done: HalfDone, cells: int) -> Line:
     ]
 
 
-def brief_lines(state: SchedulerState) -> list[Line]:
+def brief_lines(state: SchedulerState, cells: int) -> list[Line]:
     """The forward and the half-done request; then what stopped admission, who waits, and the pool."""
-    return [_forward_line(state), _admission_line(state)]
+    return [together(_forward_groups(state), cells), together(_admission_groups(state), cells)]
 
 
 def _panel_line(label: str, value: str, cells: int) -> list[Line]:
@@ -74,34 +76,26 @@ def _value_ink(label: str, value: str, heads: bool) -> Ink:
     return Ink.STRONG if heads else Ink.TEXT
 
 
-def _forward_line(state: SchedulerState) -> Line:
+def _forward_groups(state: SchedulerState) -> Iterator[Line]:
     forward, half_done = state.forward, state.half_done
     if forward is None:
-        return [("no forward yet", Ink.MUTED)]
+        yield [("no forward yet", Ink.MUTED)]
+        return
     took = words.seconds((forward.end_ns - forward.start_ns) / 1e9)
-    tokens = f"{words.count(forward.extend_tokens)}+{words.count(forward.decode_tokens)} tok"
-    line: Line = [
-        (f"fwd {forward.forward_id} ", Ink.STRONG),
-        (f"{forward.mode or words.UNKNOWN} {took}  {tokens}", Ink.TEXT),
-    ]
+    yield [(f"fwd {forward.forward_id} ", Ink.STRONG), (f"{forward.mode or words.UNKNOWN} {took}", Ink.TEXT)]
+    yield [(f"{words.count(forward.extend_tokens)}+{words.count(forward.decode_tokens)} tok", Ink.TEXT)]
     if half_done is not None:
         span = f"[{half_done.prefix_len:,}, {half_done.extend_end:,})"
         name = shown(half_done.name, NAME_CELLS)
-        line.append((f"  {name} {span} of {words.count(half_done.prompt_tokens)}", Ink.TEXT))
-    if state.inflight_middle_chunks is not None:
-        line.append((f"  middle {state.inflight_middle_chunks}", Ink.TEXT))
-    return line
+        yield [(f"{name} {span} of {words.count(half_done.prompt_tokens)}", Ink.TEXT)]
+    yield [(f"middle {words.count(state.inflight_middle_chunks)}", Ink.TEXT)]
 
 
-def _admission_line(state: SchedulerState) -> Line:
-    line: Line = [("stop ", Ink.MUTED)]
-    if state.stop_reason is None:
-        line.append((words.UNKNOWN, Ink.TEXT))
-    else:
-        reason = state.stop_reason.lower().replace("_", " ")
-        line.append((reason, Ink.TEXT if reason in NOTHING_STOPPED else Ink.WATCH))
-    line.append((f"  running {len(state.running)}  waiting {len(state.waiting)}", Ink.TEXT))
+def _admission_groups(state: SchedulerState) -> Iterator[Line]:
+    reason = words.UNKNOWN if state.stop_reason is None else state.stop_reason.lower().replace("_", " ")
+    yield [("stop ", Ink.MUTED), (reason, Ink.TEXT if reason in NOTHING_STOPPED else Ink.WATCH)]
+    yield [(f"running {len(state.running)}", Ink.TEXT)]
+    yield [(f"waiting {len(state.waiting)}", Ink.TEXT)]
     if state.kv is not None:
-        line.append((f"  private {words.count(state.kv.private)}", Ink.TEXT))
-        line.append((f"  evictable {words.count(state.kv.evictable)}", Ink.TEXT))
-    return line
+        yield [(f"private {words.count(state.kv.private)}", Ink.TEXT)]
+        yield [(f"evictable {words.count(state.kv.evictable)}", Ink.TEXT)]

@@ -13,11 +13,12 @@ from textual.widgets import Input
 from traces.errors import TraceError
 from ui.tui import moves
 from ui.tui.canvas import Canvas
+from ui.tui.colours import Inks
 from ui.tui.details import gap_lines
 from ui.tui.follower import TraceGrew, follow
-from ui.tui.ink import Ink, Inks
+from ui.tui.ink import Ink
 from ui.tui.lane_window import move_selection, reveal
-from ui.tui.layout import layout
+from ui.tui.layout import Layout, layout
 from ui.tui.overlays import HELP, LinesOverlay
 from ui.tui.page import compose
 from ui.tui.panel import panel_lines
@@ -138,7 +139,7 @@ class ReplayScreen(Screen[None]):
 
     def action_lane(self, direction: int) -> None:
         """The next lane below (1) or above (-1)."""
-        place = layout(*self.size)
+        place = self._place()
         if place is not None:
             self._apply(lambda: move_selection(self.picture, place.lane_rows, direction))
 
@@ -157,7 +158,7 @@ class ReplayScreen(Screen[None]):
 
     def action_details(self) -> None:
         """The gap of the selected lane at the cursor; on a screen without a panel the state as well."""
-        place = layout(*self.size)
+        place = self._place()
         if place is None or not self.picture.source.timeline.num_forwards:
             return
         found: list[Line] = []
@@ -218,12 +219,15 @@ class ReplayScreen(Screen[None]):
         try:
             before = self.picture.rid
             move()
-            place = layout(*self.size)
+            place = self._place()
             if place is not None and self.picture.rid != before:
                 reveal(self.picture, place.lane_rows)
         except TraceError as error:
             self.picture.message = self._brief(str(error))
         self.paint()
+
+    def _place(self) -> Layout | None:
+        return layout(*self.size, self.picture.source.timeline.num_requests)
 
     def _brief(self, error: str) -> str:
         """An error's line with the trace's name for its path, which would fill the row."""

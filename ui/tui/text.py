@@ -8,7 +8,18 @@ from rich.cells import cell_len, set_cell_size
 from ui import words
 from ui.tui.ink import Ink
 
-__all__ = ["Line", "Span", "between", "clip", "fit", "instant", "isolated", "shown", "span_length"]
+__all__ = [
+    "Line",
+    "Span",
+    "between",
+    "clip",
+    "fit",
+    "instant",
+    "isolated",
+    "shown",
+    "span_length",
+    "together",
+]
 
 Span = tuple[str, int]  # text, ink
 Line = list[Span]
@@ -62,6 +73,16 @@ def fit(spans: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:
         left -= cell_len(text)
     if left > 0:
         line.append((" " * left, ink))
+    return line
+
+
+def together(groups: Iterable[Line], cells: int, gap: int = 2, ink: Ink = Ink.BLANK) -> Line:
+    """As many of the groups, in their order, as fit whole into so many cells."""
+    line: Line = []
+    for group in groups:
+        more: Line = [*([(" " * gap, int(ink))] if line else []), *group]
+        if span_length(line) + span_length(more) <= cells:
+            line += more
     return line
 
 

@@ -1,5 +1,6 @@
 """`chunkscope tui` from the command line."""
 
+import io
 import os
 import pty
 import subprocess
@@ -42,14 +43,19 @@ def test_a_dumb_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         tui.check_terminal()
 
 
-@pytest.mark.parametrize(("encoding", "shows"), [("UTF-8", True), ("utf8", True), ("ANSI_X3.4-1968", False)])
+@pytest.mark.parametrize(
+    ("encoding", "locale", "shows"),
+    [
+        ("UTF-8", "", True),
+        ("utf8", "C.UTF-8", True),
+        ("utf-8", "C", False),
+        ("utf-8", "de_DE.ISO-8859-1", False),
+        ("ANSI_X3.4-1968", "", False),
+    ],
+)
 def test_unicode_is_drawn_where_the_terminal_reads_it(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, shows: bool
+    monkeypatch: pytest.MonkeyPatch, encoding: str, locale: str, shows: bool
 ) -> None:
-    class Out:
-        pass
-
-    out = Out()
-    out.encoding = encoding  # type: ignore[attr-defined]
-    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("LC_ALL", locale)
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     assert tui.shows_unicode() is shows

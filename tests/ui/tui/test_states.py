@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from textual.color import Color
 
 from engine.batch import ForwardMode
 from engine.config import EngineConfig
@@ -19,7 +20,8 @@ from tests.ui.tui.driving import Session, drive
 from tests.ui.tui.test_text import HOSTILE
 from traces.writer import TraceWriter
 from ui.tui import moves
-from ui.tui.ink import CURSOR, Ink, Inks
+from ui.tui.colours import Depth, Inks
+from ui.tui.ink import CURSOR, Ink
 
 COMPACT = (80, 24)
 
@@ -136,7 +138,7 @@ def test_ascii_alone(chunked: Timeline) -> None:
 def test_sixteen_colours_are_those_of_the_terminal() -> None:
     standard = {(r, g, b) for r in (0, 170) for g in (0, 85, 170) for b in (0, 170)}
     bright = {(r, g, b) for r in (85, 255) for g in (85, 255) for b in (85, 255)}
-    inks = Inks(sixteen=True)
+    inks = Inks(Depth.SIXTEEN)
     for ink in Ink:
         for style in (inks.style(ink), inks.style(ink | CURSOR)):
             for colour in (style.color, style.bgcolor):
@@ -144,8 +146,30 @@ def test_sixteen_colours_are_those_of_the_terminal() -> None:
                 assert colour.get_truecolor() in standard | bright
 
 
-def test_every_ink_has_colours() -> None:
-    for ink in Ink:
-        style = Inks().style(ink)
+@pytest.mark.parametrize("depth", Depth)
+def test_every_ink_can_be_read(depth: Depth) -> None:
+    """Words have a contrast of 4.5 to their ground, and strokes and bars 2.5; rules are there to be faint."""
+    for ink in set(Ink) - {Ink.BLANK, Ink.RULE, Ink.DECODE_ON_CHUNK, Ink.DECODE_ON_ALTERNATE}:
+        style = Inks(depth).style(ink)
         assert style.color is not None
         assert style.bgcolor is not None
+        colours = [Color(*colour.get_truecolor()) for colour in (style.color, style.bgcolor)]
+        drawn = ink in STROKES
+        assert contrast(*colours) >= (2.5 if drawn else 4.5), ink
+
+
+STROKES = {
+    Ink.DECODE, Ink.STALL, Ink.MIXED, Ink.HELD, Ink.QUEUED, Ink.DEFERRED, Ink.BAR_CHUNK,
+    Ink.BAR_CHUNK_ALTERNATE, Ink.LOCKED, Ink.PRIVATE, Ink.EVICTABLE, Ink.FREE, Ink.MIDDLE,
+}  # fmt: skip
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The ratio of WCAG."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: Color) -> float:
+    parts = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in colour.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
