@@ -104,8 +104,10 @@ def update_sealed_meta(trace: Path, updates: Mapping[str, Any]) -> None:
         lock = DirectoryLock(trace)
         try:
             meta = read_meta(trace)
-            if not lock.held or "sealed" not in meta:
+            if "sealed" not in meta:
                 raise TraceError(f"{trace}: still being written: try again when it has ended")
+            if not lock.held:
+                raise TraceError(f"{trace}: another process is changing it: try again when it is done")
             content = as_json(path, {**meta, **updates, "sealed": meta["sealed"]})
             check_meta(path, content)
             write_document(path, content, durable=True)

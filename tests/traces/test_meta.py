@@ -7,6 +7,7 @@ import pytest
 from tests.support.trace_samples import random_batches, sealed_trace
 from traces.errors import TraceError
 from traces.meta import META_NAME, read_meta, update_sealed_meta
+from traces.ownership import DirectoryLock
 from traces.reader import open_trace
 from traces.writer import TraceWriter
 
@@ -48,6 +49,16 @@ def test_what_no_reader_would_take_is_not_written(trace: Path, updates: dict[str
     with pytest.raises(TraceError):
         update_sealed_meta(trace, updates)
     assert (trace / META_NAME).read_bytes() == before
+
+
+def test_two_do_not_change_it_at_once(trace: Path) -> None:
+    lock = DirectoryLock(trace)
+    try:
+        with pytest.raises(TraceError, match="another process is changing it"):
+            update_sealed_meta(trace, {"note": "a"})
+    finally:
+        lock.release()
+    update_sealed_meta(trace, {"note": "a"})
 
 
 def test_no_trace_is_one_line(tmp_path: Path) -> None:

@@ -123,6 +123,16 @@ def test_seconds_must_be_a_time(seconds: str, capfd: Capture) -> None:
     assert "--seconds" in refused(capfd, "ceilings", "--seconds", seconds)
 
 
+def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, store: Path, capfd: Capture) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory\nsecond line")
+
+    monkeypatch.setattr("profiler.ceilings_measure.measure_ceilings", fail)
+    line = refused(capfd, "ceilings", *QUICK)
+    assert "can't allocate memory: close other programs" in line
+    assert not store.exists()
+
+
 def test_no_gpu_is_said(capfd: Capture) -> None:
     import torch
 

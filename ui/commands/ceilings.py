@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ui.errors import UserError
 from ui.options import json_option, threads_option
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ def command(
     copy. Kept for this machine in the user's cache, from where later runs and sweeps take them; added to the
     traces T, which must be of this machine.
     """
+    from rich.text import Text
+
     from ui.machine_ceilings import add_to_trace, check_store, check_traces, this_machine
     from ui.tables import narrator, print_facts, print_json, reporter, say
+    from ui.words import name
 
     machine = this_machine(device, threads)
     check_store()
@@ -56,8 +60,12 @@ def command(
     from profiler.ceilings_store import keep_ceilings, store_path
 
     console = narrator()
-    with console.status(f"measuring {machine.label}"):
-        measured = measure_ceilings(machine, seconds)
+    try:
+        with console.status(Text(f"measuring {name(machine.label)}")):
+            measured = measure_ceilings(machine, seconds)
+    except RuntimeError as error:  # torch's, for the want of memory above all
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"cannot be measured here: {reason}: close other programs") from None
     if measured.busy:
         say(console, f"Other programs kept this machine busy (load average {measured.load:.1f}): {_BUSY}")
     if not keep_ceilings(measured):
@@ -84,9 +92,9 @@ def _facts(machine: "Machine", measured: "Ceilings", traces: tuple[Path, ...]) -
     from profiler.ceilings_store import store_path
     from profiler.roofline import roof_for
     from ui.si_words import bandwidth, dtype_word, flop_rate, intensity
-    from ui.words import binary_bytes
+    from ui.words import binary_bytes, name
 
-    rows = [("machine", machine.label)]
+    rows = [("machine", name(machine.label))]
     for rate in measured.gemm:
         roof = roof_for(measured, rate.dtype)
         assert roof is not None
