@@ -10,7 +10,7 @@ from ui.web.places import worst_gap
 from ui.web.runs import Run, compared
 from ui.words import plural
 
-__all__ = ["Answer", "answer"]
+__all__ = ["Answer", "answer", "why_no_gap"]
 
 _POLICIES = (WHOLE, CHUNKED, MIXED)
 _SUMMARISED = 200_000  # forwards of all runs up to which a full summary is quick enough for a first picture
@@ -35,17 +35,30 @@ def answer(runs: Sequence[Run]) -> Answer:
         more = compare(whole, chunked, mixed).sentences
         return Answer(headline(whole, chunked, mixed), who_waits(chunked, mixed), more)
     if not forwards:
-        return Answer(_empty(shown), "A picture appears as soon as the trace holds a forward.")
+        return Answer(_empty(shown), _what_now(shown))
     index, gap = worst_gap(runs)
     if gap is None:
-        return Answer("No request gave two tokens, so nobody waited between tokens.", _size(shown))
+        return Answer(why_no_gap(runs), _size(shown))
     gap, run = with_shown_names(gap), runs[index]
     where = f" in {run.heading}" if len(shown) > 1 else ""
     return Answer(f"{waited(gap)}{where}.", why_waited(gap))
 
 
+def why_no_gap(runs: Sequence[Run]) -> str:
+    """Why there is no gap to show: none happened, or the traces do not tell of tokens."""
+    if any(run.timeline.kpis.output_tokens for run in compared(runs)):
+        return "No request gave two tokens, so nobody waited between tokens."
+    return "No token is recorded, so who waited for whom is not known."
+
+
 def _empty(runs: Sequence[Run]) -> str:
     return "The trace holds no forward." if len(runs) == 1 else "The traces hold no forward."
+
+
+def _what_now(runs: Sequence[Run]) -> str:
+    if any(run.timeline.trace.live for run in runs):
+        return "The picture appears with the first one."
+    return "What is there is on the Trace page."
 
 
 def _size(runs: Sequence[Run]) -> str:

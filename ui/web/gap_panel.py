@@ -8,6 +8,7 @@ from dash.development.base_component import Component
 from profiler.gap_parts import GapPart, PartKind, gap_parts
 from profiler.sentences import waited, why_waited
 from profiler.timeline.tiles import Chunk, GapDetail
+from ui.web.answer import why_no_gap
 from ui.web.attributes import aria, data
 from ui.web.names import shown, with_shown_names
 from ui.web.runs import Run, compared
@@ -58,7 +59,7 @@ def _over(words: str) -> html.Div:
 
 def _nothing(runs: Sequence[Run]) -> str:
     if all(run.timeline.worst_gap() is None for run in runs):
-        return "No request of these runs gave two tokens, so there is no gap between tokens to show."
+        return why_no_gap(runs)
     return "Click a stall in the picture, or press ] for the next one."
 
 
