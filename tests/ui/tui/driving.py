@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from profiler.timeline.timeline import Timeline
 from ui.tui.app import ChunkscopeApp, make_app
 from ui.tui.canvas import Canvas
+from ui.tui.prompt import Prompt
 from ui.tui.replay_screen import ReplayScreen
 
 __all__ = ["WIDE", "FakeClock", "Session", "drive"]
@@ -35,9 +36,10 @@ class Session:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
-    async def type(self, text: str) -> None:
-        """Into the line at the bottom, ended with Enter."""
-        await self.press(*(_KEYS.get(c, c) for c in text), "enter")
+    async def answer(self, text: str) -> None:
+        """Into the line at the bottom, all at once, then Enter."""
+        self.replay.query_one(Prompt).value = text
+        await self.press("enter")
 
     def pass_time(self, seconds: float) -> None:
         self.clock.now_s += seconds
@@ -58,9 +60,6 @@ class Session:
     @property
     def cursor_s(self) -> float:
         return self.picture.view.cursor_ns / 1e9
-
-
-_KEYS = {".": "full_stop", "#": "number_sign", "-": "minus", " ": "space"}
 
 
 def drive(

@@ -122,11 +122,10 @@ def test_wasd_zoom_and_pan_and_f_fits(chunked: Timeline) -> None:
 
 def test_g_goes_to_a_moment_or_a_forward(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
-        await use.press("g")
-        await use.type("0.25")
+        await use.press("g", "0", "full_stop", "2", "5", "enter")
         assert use.picture.view.cursor_ns == 250_000_000
         await use.press("g")
-        await use.type("#5")
+        await use.answer("#5")
         assert use.picture.view.cursor_ns == chunked.start_of_forward(5)
 
     drive(chunked, act)
@@ -147,7 +146,7 @@ def test_a_wrong_moment_gets_one_line(chunked: Timeline) -> None:
         before = use.picture.view
         for typed, said in WRONG_MOMENTS.items():
             await use.press("g")
-            await use.type(typed)
+            await use.answer(typed)
             assert said in use.lines[-1]
             assert use.picture.view == before
         await use.press("w")
@@ -169,7 +168,7 @@ def test_escape_leaves_the_question_without_an_answer(chunked: Timeline) -> None
 def test_m_marks_and_the_axis_tells_the_time_from_there(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
         await use.press("home", "m", "g")
-        await use.type("0.25")
+        await use.answer("0.25")
         assert "▼ 0.250 +0.250 from mark" in use.lines[5]
         assert "▽" in use.lines[5]
         await use.press("escape")
@@ -181,19 +180,19 @@ def test_m_marks_and_the_axis_tells_the_time_from_there(chunked: Timeline) -> No
 def test_slash_finds_requests_and_n_the_next(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
         await use.press("slash")
-        await use.type("LONG-2")
+        await use.answer("LONG-2")
         assert use.picture.rid == chunked.request_by_name("long-2")
         assert any(line.startswith("▸long-2") for line in use.lines)
         await use.press("slash")
-        await use.type("decode")
+        await use.answer("decode")
         assert "6 requests match" in use.lines[-1]
         first = use.picture.rid
         await use.press("n")
         assert use.picture.rid not in (first, None)
-        await use.press(*["n"] * 5)
+        await use.press("n", "n", "n", "n", "n")
         assert use.picture.rid == first
         await use.press("slash")
-        await use.type("[bold]x")
+        await use.answer("[bold]x")
         assert "no request's name holds '[bold]x'" in use.lines[-1]
         assert use.picture.rid == first
 

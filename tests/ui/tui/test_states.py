@@ -49,8 +49,7 @@ def recorded(path: Path, names: tuple[str, ...]) -> Timeline:
     return open_timeline(path)
 
 
-@pytest.mark.parametrize("size", [COMPACT, (120, 40)])
-def test_a_trace_without_forwards_says_so_and_takes_every_key(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_a_trace_without_forwards_says_so_and_takes_every_key(tmp_path: Path) -> None:
     async def act(use: Session) -> None:
         assert "holds no forward: there is nothing to replay" in "\n".join(use.lines)
         assert "◇ imported" in use.lines[0]
@@ -60,7 +59,7 @@ def test_a_trace_without_forwards_says_so_and_takes_every_key(tmp_path: Path, si
         await use.press("question_mark", "escape")
         assert "holds no forward" in "\n".join(use.lines)
 
-    drive(written(tmp_path / "t.chunkscope"), act, size=size)
+    drive(written(tmp_path / "t.chunkscope"), act, size=COMPACT)
 
 
 @pytest.mark.parametrize("size", [COMPACT, (120, 40)])
@@ -75,7 +74,7 @@ def test_missing_tables_and_columns_are_dashes(tmp_path: Path, size: tuple[int, 
         assert "TTFT" in text
         assert "–" in use.lines[-4 if size == COMPACT else -8]
         await use.press("right", "enter", "escape", "r", "escape", "slash")
-        await use.type("nobody")
+        await use.answer("nobody")
         assert "no request's name holds 'nobody'" in use.lines[-1]
 
     drive(written(tmp_path / "t.chunkscope", *rows), act, size=size)
@@ -91,7 +90,7 @@ def test_a_small_terminal_gets_one_line(chunked: Timeline, size: tuple[int, int]
     drive(chunked, act, size=size)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (119, 50), (120, 34), (200, 60)])
+@pytest.mark.parametrize("size", [(60, 20), (119, 50), (120, 34)])
 def test_every_line_fills_the_terminal_and_no_more(chunked: Timeline, size: tuple[int, int]) -> None:
     async def act(use: Session) -> None:
         await use.press("down", "m", "w", "w", "d")
@@ -115,7 +114,7 @@ def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int, int]
         assert not any(c in text for c in "\x1b\x07\t\r\u202e")
         await use.press("r", "end", "enter")
         await use.press("slash")
-        await use.type("[/nothing]")
+        await use.answer("[/nothing]")
         assert "'[/nothing]'" in use.lines[-1]
 
     drive(timeline, act, size=size)
