@@ -34,7 +34,10 @@ class Session:
         self.picture = app.picture
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Keys of the replay, one after another; only the last is waited for."""
+        for key in keys[:-1]:
+            self.app.simulate_key(key)
+        await self.pilot.press(keys[-1])
 
     async def answer(self, text: str) -> None:
         """Into the line at the bottom, all at once, then Enter."""

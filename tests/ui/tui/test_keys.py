@@ -122,7 +122,7 @@ def test_wasd_zoom_and_pan_and_f_fits(chunked: Timeline) -> None:
 
 def test_g_goes_to_a_moment_or_a_forward(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
-        await use.press("g", "0", "full_stop", "2", "5", "enter")
+        await use.pilot.press("g", "0", "full_stop", "2", "5", "enter")
         assert use.picture.view.cursor_ns == 250_000_000
         await use.press("g")
         await use.answer("#5")
@@ -158,7 +158,7 @@ def test_a_wrong_moment_gets_one_line(chunked: Timeline) -> None:
 def test_escape_leaves_the_question_without_an_answer(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
         before = use.picture.view
-        await use.press("g", "1", "escape", "w")
+        await use.pilot.press("g", "1", "escape", "w")
         assert use.picture.view.span_ns < before.span_ns
         assert use.picture.view.cursor_ns == before.cursor_ns
 
