@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.support.three_runs import record_three_runs
 
@@ -29,11 +29,17 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A new window; at its end no error was on the console, and nothing was asked of another machine."""
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> BrowserContext:
+    """One cache for all windows."""
     context = browser.new_context(viewport=VIEWPORT, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A new window; at its end no error was on the console, and nothing was asked of another machine."""
     page = context.new_page()
     problems: list[str] = []
     hosts: set[str] = set()
@@ -41,7 +47,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
     yield page
-    context.close()
+    page.close()
     assert problems == []
     assert hosts <= OWN_HOSTS
 

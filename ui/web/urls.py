@@ -17,6 +17,9 @@ __all__ = ["THEMES", "View", "read_theme", "read_view"]
 
 THEMES = ("light", "dark")
 _MOST_FIELDS = 32
+_VISIBLE = 0.02  # of the time axis
+_AROUND = 12  # times a gap's length
+_LEAST_AROUND_NS = 1_000_000
 
 T = TypeVar("T")
 
@@ -48,8 +51,8 @@ class View:
 def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
     """The view that a query string asks for, and one line for each value that could not be used.
 
-    Without a gap in it the longest one is chosen, and without a cursor that is set where the gap's costliest
-    chunk starts.
+    Without a gap in it the longest one is chosen. Without a range all is shown, or the surroundings of a gap
+    too narrow to see in it; without a cursor that is set where the gap's costliest chunk starts.
     """
     notices: list[str] = []
 
@@ -62,8 +65,9 @@ def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
 
     query = attempt(lambda: _fields(search), dict[str, str])
     end_ns = _longest_ns(runs)
-    t0, t1 = attempt(lambda: _range(query, end_ns), lambda: (0, end_ns))
     run, gap = attempt(lambda: _gap(query, runs), lambda: worst_gap(runs))
+    default = _default_range(runs[run], gap, end_ns)
+    t0, t1 = attempt(lambda: _range(query, end_ns, default), lambda: default)
     selection = attempt(lambda: _selection(query, end_ns), lambda: None)
     t = attempt(lambda: _cursor(query, end_ns), lambda: None)
     if t is None:
@@ -91,7 +95,19 @@ def _longest_ns(runs: Sequence[Run]) -> int:
     return max(1, *(run.timeline.end_ns - run.timeline.start_ns for run in compared(runs)))
 
 
-def _range(query: Mapping[str, str], end_ns: int) -> tuple[int, int]:
+def _default_range(run: Run, gap: GapDetail | None, end_ns: int) -> tuple[int, int]:
+    """All; of a run that has ended, where its gap can be seen."""
+    if gap is None or gap.gap_ns >= _VISIBLE * end_ns or run.timeline.trace.live:
+        return 0, end_ns
+    around_ns = max(_LEAST_AROUND_NS, _AROUND * gap.gap_ns)
+    middle_ns = (gap.start_ns + gap.end_ns) // 2 - run.timeline.start_ns
+    t0 = max(0, middle_ns - around_ns // 2)
+    return t0, min(end_ns, t0 + around_ns)
+
+
+def _range(query: Mapping[str, str], end_ns: int, default: tuple[int, int]) -> tuple[int, int]:
+    if "t0" not in query and "t1" not in query:
+        return default
     t0, t1 = whole(query, "t0", 0), whole(query, "t1", end_ns)
     if t0 >= t1:
         raise BadQuery(f"t0={t0} is not before t1={t1}: give a range of nanoseconds")

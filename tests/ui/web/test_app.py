@@ -151,6 +151,19 @@ def test_the_worst_gap_of_the_worst_run_is_chosen(timelines: list[Timeline]) -> 
     assert notices == []
 
 
+def test_a_gap_too_narrow_to_see_is_shown_by_its_surroundings(timelines: list[Timeline]) -> None:
+    runs = make_runs(timelines)
+    longest = max(timeline.end_ns - timeline.start_ns for timeline in timelines[:3])
+    wide, _ = read_view("", runs)
+    assert (wide.t0, wide.t1) == (0, longest)
+    least = timelines[0].stalls.sort("gap_ns").row(0, named=True)
+    assert least["gap_ns"] < 0.02 * longest
+    narrow, _ = read_view(f"?run=0&rid={least['rid']}&tok={least['token_index']}", runs)
+    start_ns, end_ns = (least[key] - timelines[0].start_ns for key in ("start_ns", "end_ns"))
+    assert narrow.t0 < start_ns < end_ns < narrow.t1
+    assert narrow.t1 - narrow.t0 <= 12 * least["gap_ns"]
+
+
 def test_a_good_address_is_taken_as_it_is(timelines: list[Timeline]) -> None:
     gap = timelines[1].worst_gap()
     assert gap is not None
