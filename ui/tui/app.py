@@ -25,17 +25,41 @@ __all__ = ["ChunkscopeApp", "make_app"]
 
 POLL_S = 0.5
 
-THEME = Theme(
-    name="chunkscope",
-    primary=DARK.accent,
-    accent=DARK.accent,
-    foreground=DARK.text,
-    background=DARK.page,
-    surface=DARK.page,
-    panel=DARK.panel,
-    dark=True,
-    variables={"block-cursor-background": DARK.selected, "block-cursor-foreground": DARK.text},
-)
+THEMES = {
+    Depth.FULL: Theme(
+        name="chunkscope",
+        primary=DARK.accent,
+        accent=DARK.accent,
+        foreground=DARK.text,
+        background=DARK.page,
+        surface=DARK.page,
+        panel=DARK.panel,
+        dark=True,
+        variables={"block-cursor-background": DARK.selected, "block-cursor-foreground": DARK.text},
+    ),
+    Depth.SIXTEEN: Theme(
+        name="chunkscope-16",
+        primary="#55FFFF",
+        accent="#55FFFF",
+        foreground="#AAAAAA",
+        background="#000000",
+        surface="#000000",
+        panel="#000000",
+        dark=True,
+        variables={"block-cursor-background": "#0000AA", "block-cursor-foreground": "#FFFFFF"},
+    ),
+    Depth.GREY: Theme(
+        name="chunkscope-grey",
+        primary="#FFFFFF",
+        accent="#FFFFFF",
+        foreground="#AAAAAA",
+        background="#000000",
+        surface="#000000",
+        panel="#202020",
+        dark=True,
+        variables={"block-cursor-background": "#D0D0D0", "block-cursor-foreground": "#000000"},
+    ),
+}
 
 
 class ChunkscopeApp(App[None]):
@@ -64,11 +88,12 @@ class ChunkscopeApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the replay."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        depth = self._depth()
+        self.register_theme(THEMES[depth])
+        self.theme = THEMES[depth].name
         if self.console.color_system is None:
             self.picture.marks = replace(self.picture.marks, chunk=PLAIN.chunk)
-        self.push_screen(ReplayScreen(self.picture, Inks(self._depth()), self._clock, self._poll_s))
+        self.push_screen(ReplayScreen(self.picture, Inks(depth), self._clock, self._poll_s))
 
     def _depth(self) -> Depth:
         if self.no_color or self.console.color_system is None:

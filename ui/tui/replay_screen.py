@@ -66,8 +66,8 @@ class ReplayScreen(Screen[None]):
         Binding("escape", "clear"),
     ]
     HINTS: ClassVar[dict[str, str]] = {
-        "go to": "go to: seconds, or #number of a forward",
-        "search": "search: part of a request's name, or #number of a forward",
+        "go to": "seconds, or #number of a forward",
+        "search": "part of a request's name, or #number of a forward",
     }
 
     def __init__(self, picture: Picture, inks: Inks, clock: Callable[[], float], poll_s: float) -> None:
