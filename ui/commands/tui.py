@@ -15,7 +15,7 @@ __all__ = ["check_terminal", "command", "shows_unicode"]
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option("--live", is_flag=True, help="Follow a trace while it is recorded.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
-def command(trace: Path, live: bool, ascii_only: bool) -> None:
+def command(trace: Path, live: bool, ascii_only: bool) -> int:
     """A trace in the terminal, replayed or live.
 
     Who is silent at the cursor and because of whom, forwards against the chunk budget, a lane a request, KV
@@ -28,6 +28,7 @@ def command(trace: Path, live: bool, ascii_only: bool) -> None:
 
     app = make_app(open_timeline(trace), live=live, ascii_only=ascii_only or not shows_unicode())
     app.run()
+    return app.return_code or 0
 
 
 def check_terminal() -> None:

@@ -8,12 +8,10 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
-from textual.theme import Theme
 
 from profiler.timeline.timeline import Timeline
-from ui.palette import DARK
 from ui.tui import moves
-from ui.tui.colours import Depth, Inks
+from ui.tui.colours import Depth, Inks, theme_of
 from ui.tui.follower import writer_of
 from ui.tui.glyphs import PLAIN, UNICODE, AsciiFilter
 from ui.tui.picture import Following, Picture
@@ -24,42 +22,6 @@ from ui.tui.view import View
 __all__ = ["ChunkscopeApp", "make_app"]
 
 POLL_S = 0.5
-
-THEMES = {
-    Depth.FULL: Theme(
-        name="chunkscope",
-        primary=DARK.accent,
-        accent=DARK.accent,
-        foreground=DARK.text,
-        background=DARK.page,
-        surface=DARK.page,
-        panel=DARK.panel,
-        dark=True,
-        variables={"block-cursor-background": DARK.selected, "block-cursor-foreground": DARK.text},
-    ),
-    Depth.SIXTEEN: Theme(
-        name="chunkscope-16",
-        primary="#55FFFF",
-        accent="#55FFFF",
-        foreground="#AAAAAA",
-        background="#000000",
-        surface="#000000",
-        panel="#000000",
-        dark=True,
-        variables={"block-cursor-background": "#0000AA", "block-cursor-foreground": "#FFFFFF"},
-    ),
-    Depth.GREY: Theme(
-        name="chunkscope-grey",
-        primary="#FFFFFF",
-        accent="#FFFFFF",
-        foreground="#AAAAAA",
-        background="#000000",
-        surface="#000000",
-        panel="#202020",
-        dark=True,
-        variables={"block-cursor-background": "#D0D0D0", "block-cursor-foreground": "#000000"},
-    ),
-}
 
 
 class ChunkscopeApp(App[None]):
@@ -89,8 +51,9 @@ class ChunkscopeApp(App[None]):
     def on_mount(self) -> None:
         """Open the replay."""
         depth = self._depth()
-        self.register_theme(THEMES[depth])
-        self.theme = THEMES[depth].name
+        theme = theme_of(depth)
+        self.register_theme(theme)
+        self.theme = theme.name
         if self.console.color_system is None:
             self.picture.marks = replace(self.picture.marks, chunk=PLAIN.chunk)
         self.push_screen(ReplayScreen(self.picture, Inks(depth), self._clock, self._poll_s))

@@ -4,11 +4,12 @@ from enum import Enum
 from functools import lru_cache
 
 from rich.style import Style
+from textual.theme import Theme
 
 from ui.palette import DARK, FILLS
 from ui.tui.ink import CURSOR, Ink
 
-__all__ = ["Depth", "Inks"]
+__all__ = ["Depth", "Inks", "theme_of"]
 
 DECODE_GREEN = "#2CC494"  # thin strokes on a dark page need more light than a filled area
 STALL_ORANGE, STALL_GROUND = "#FF8A45", "#3A1D08"
@@ -132,6 +133,23 @@ class Depth(Enum):
 
 
 _COLOURS = {Depth.FULL: _FULL, Depth.SIXTEEN: _SIXTEEN, Depth.GREY: _GREYS}
+
+
+def theme_of(depth: Depth) -> Theme:
+    """The same colours for what Textual itself draws: tables, pages, the line to type on."""
+    colours = _COLOURS[depth]
+    text, accent, bar, chosen = (colours[ink] for ink in (Ink.TEXT, Ink.ACCENT, Ink.BAR, Ink.TAB))
+    return Theme(
+        name=f"chunkscope-{depth.name.lower()}",
+        primary=accent[0],
+        accent=accent[0],
+        foreground=text[0],
+        background=text[1],
+        surface=text[1],
+        panel=bar[1],
+        dark=True,
+        variables={"block-cursor-background": chosen[1], "block-cursor-foreground": chosen[0]},
+    )
 
 
 class Inks:
