@@ -17,6 +17,7 @@ from traces.reader import open_trace
 from traces.writer import TraceWriter
 from ui.state_words import state_lines
 from ui.web.app import create_app
+from ui.words import seconds
 
 HOSTILE = {
     "decode-1": "<img src=x onerror=\"document.title='owned'\">",
@@ -107,6 +108,16 @@ def test_the_culprit_of_the_worst_gap_is_one_click_away(page: Page, site: Site) 
     expect(panel).to_contain_text(f"Prefill of {worst.culprits[0].name}")
     shown = wait_for_query(page, "rid", "tok")
     assert (int(shown["rid"]), int(shown["tok"])) == (worst.rid, worst.token_index)
+
+
+def test_the_longest_gap_of_each_run_is_one_click_away(page: Page, site: Site) -> None:
+    site.opened(page)
+    page.get_by_role("button", name="C Chunked + mixed").click()
+    worst = site.timelines[2].worst_gap()
+    assert worst is not None
+    expect(page.locator("#gap-panel h2")).to_have_text(
+        f"{worst.name} waited {seconds(worst.gap_ns / 1e9)} for its token {worst.token_index}"
+    )
 
 
 def test_keys_change_the_range_in_the_address(page: Page, site: Site) -> None:

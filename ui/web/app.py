@@ -10,6 +10,7 @@ from dash.development.base_component import Component
 from flask import request
 
 from profiler.timeline.timeline import Timeline
+from traces.errors import TraceError
 from ui.web.cursor_api import register_cursor
 from ui.web.gap_panel import gap_panel
 from ui.web.guards import guard
@@ -69,6 +70,7 @@ def create_app(
         update_title="",
         suppress_callback_exceptions=True,  # pages come and go
         add_log_handler=False,
+        on_error=_say_unreadable,
     )
     lock = threading.Lock()
     runs = make_runs(timelines)
@@ -83,6 +85,13 @@ def create_app(
     saturation.register(app, timelines)  # reads traces of its own
     trace.register(app, timelines, lock)
     return app
+
+
+def _say_unreadable(error: Exception) -> None:
+    """What a callback meets in a damaged trace is a notice; anything else is a defect, and shows itself."""
+    if not isinstance(error, TraceError):
+        raise error
+    dash.set_props("notices", {"children": notices([str(error)])})
 
 
 def _register_router(

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from flask import Flask, Response, jsonify, request
 
+from traces.errors import TraceError
 from ui.web.theme_css import theme_css
 from ui.words import name
 
@@ -30,7 +31,8 @@ _POLICY = "; ".join(
 def guard(server: Flask, pages: Collection[str], hosts: Collection[str] | None) -> None:
     """Refuse unknown paths, and names of this machine other than `hosts` where these are given.
 
-    A page of the internet could otherwise have its own name point to this machine and read the traces.
+    A page of the internet could otherwise have its own name point to this machine and read the traces. A
+    trace that turns out unreadable is said in one line.
     """
 
     @server.before_request
@@ -43,6 +45,10 @@ def guard(server: Flask, pages: Collection[str], hosts: Collection[str] | None) 
         if path in pages or path.startswith(_SERVED):
             return None
         return _missing_page(path, pages), 404
+
+    @server.errorhandler(TraceError)
+    def unreadable(error: TraceError) -> tuple[Response, int]:
+        return jsonify({"error": str(error)}), 500
 
     @server.after_request
     def keep_in(response: Response) -> Response:

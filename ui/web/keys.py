@@ -35,6 +35,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Page",
         (
             ("/", "search a request or #forward"),
+            ("Enter", "open, close the details where the window is narrow"),
             ("t", "light, dark"),
             ("?", "these keys"),
         ),

@@ -131,11 +131,13 @@ def _head(column: _Column, hidden: bool) -> html.Th:
 
 
 def _row(run: Run, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Tr:
-    cells = [_cell(column, kpis, all_kpis) for column in _COLUMNS]
-    return html.Tr(
-        [html.Th([html.B(run.letter), f" {run.title}"], scope="row", title=run.options or None), *cells],
-        **data(run=run.index),
+    name = html.Button(
+        [html.B(run.letter), f" {run.title}"],
+        className="plain",
+        title=f"to the longest gap of {run.letter}; {run.options}",
+        **data(act="worst-of", run=run.index),
     )
+    return html.Tr([html.Th(name, scope="row"), *(_cell(column, kpis, all_kpis) for column in _COLUMNS)])
 
 
 def _cell(column: _Column, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Td:

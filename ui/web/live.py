@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask, Response, jsonify
 
 from profiler.timeline.timeline import Timeline
-from ui.web.places import worst_place
+from ui.web.places import gap_place, worst_place
 from ui.web.runs import Run, Status, compared, status
 
 __all__ = ["Follower", "band", "register_live"]
@@ -46,8 +46,9 @@ class Follower:
 
 
 def band(run: Run) -> dict[str, Any]:
-    """What the timeline needs to know of a run: names and sizes, not yet what it draws."""
+    """What the page's script needs to know of a run before it draws: names, sizes, its worst gap."""
     timeline = run.timeline
+    worst = timeline.worst_gap()
     return {
         "key": run.index,
         "title": run.heading,
@@ -56,6 +57,7 @@ def band(run: Run) -> dict[str, Any]:
         "endNs": timeline.end_ns - timeline.start_ns,
         "budgetTokens": timeline.chunk_budget_tokens,
         "maxTokens": timeline.largest_forward_tokens,
+        "worst": None if worst is None else {"run": run.index, **gap_place(timeline, worst)},
     }
 
 

@@ -22,12 +22,12 @@ def state_panel(runs: Sequence[Run]) -> html.Section:
                 [html.H3("Scheduler at the cursor"), html.Output("–", id="cursor-time")], className="head"
             ),
             html.Div(_transport(), className="transport", role="group", **aria(label="Play the cursor")),
+            html.P(id="state-note", className="small", role="status"),
             html.Div(follow, className="follow", role="group", **aria(label="Run that the state is of")),
             html.Table(
                 [html.Caption("Scheduler state", className="sr-only"), html.Tbody(id="state-lines")],
                 className="state",
             ),
-            html.P(id="state-note", className="muted small", role="status"),
         ],
         id="state-panel",
         **aria(label="Scheduler's state at the cursor"),

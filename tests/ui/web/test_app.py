@@ -13,6 +13,7 @@ from profiler.gap_parts import PartKind, gap_parts
 from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.rewritten import rewrite
 from tests.support.three_runs import record_three_runs
+from traces.errors import TraceError
 from traces.writer import TraceWriter
 from ui.state_words import state_lines
 from ui.web.answer import answer
@@ -312,3 +313,37 @@ def test_a_growing_trace_is_followed_to_its_end(tmp_path: Path) -> None:
     now[0] += 0.5
     follower.poll()
     assert (follower.version, follower.states) == (2, [Status.ENDED])
+
+
+def test_a_trace_found_damaged_is_one_line(
+    timelines: list[Timeline], client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(t_ns: int) -> None:
+        raise TraceError("t.chunkscope/rank-0/forwards.arrow: batch 0: checksum mismatch")
+
+    monkeypatch.setattr(timelines[0], "state_at", damaged)
+    response = client.get("/api/state/0?t=0")
+    assert response.status_code == 500
+    assert response.json == {"error": "t.chunkscope/rank-0/forwards.arrow: batch 0: checksum mismatch"}
+
+
+def test_a_trace_found_damaged_is_a_notice_of_the_page(
+    timelines: list[Timeline], client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged() -> None:
+        raise TraceError("t.chunkscope: corrupt trace")
+
+    monkeypatch.setattr(timelines[0], "worst_gap", damaged)
+    parts = ("page.children", "view.data", "notices.children", "gap-panel.children", "sums-panel.children")
+    route = {"path": "/compare", "search": "", "theme": "light"}
+    response = client.post(
+        "/_dash-update-component",
+        json={
+            "output": f"..{'...'.join(parts)}..",
+            "outputs": [dict(zip(("id", "property"), part.split("."), strict=True)) for part in parts],
+            "inputs": [{"id": "route", "property": "data", "value": route}],
+            "changedPropIds": ["route.data"],
+        },
+    )
+    notices = response.json["sideUpdate"]["notices"]["children"]
+    assert [line["props"]["children"] for line in notices] == ["t.chunkscope: corrupt trace"]

@@ -89,8 +89,10 @@
     state.set({ run, rid, tok, t, ...(seen ? {} : { t0: from, t1: from + span }) }, "transport");
   }
 
-  function worst() {
-    const gap = state.facts().worst;
+  /** To the longest gap of a run, or of all. */
+  function worst(run) {
+    const { bands, worst: ofAll } = state.facts();
+    const gap = run === undefined ? ofAll : bands.find((band) => band.key === run)?.worst;
     if (gap) showGap(gap);
     else Chunkscope.say("no request gave two tokens");
   }

@@ -66,7 +66,9 @@
     body.dataset.run = String(run);
   }
 
+  /** Open or close the panel where it has no place of its own. */
   function toggleDrawer() {
+    if (!document.getElementById("chip").offsetParent) return;
     const open = document.body.classList.toggle("drawer");
     document.getElementById("chip").setAttribute("aria-expanded", String(open));
   }

@@ -13,6 +13,7 @@
     faster: () => Chunkscope.transport.faster(1),
     slower: () => Chunkscope.transport.faster(-1),
     worst: () => Chunkscope.transport.worst(),
+    "worst-of": (button) => Chunkscope.transport.worst(Number(button.dataset.run)),
     run: (button) => follow(Number(button.dataset.run)),
     search: () => Chunkscope.search.open(),
     help: () => document.getElementById("help").showModal(),
@@ -33,6 +34,7 @@
     "/": "search",
     "?": "help",
     t: "theme",
+    Enter: "drawer",
   };
 
   /** Let the state panel follow another run; a gap belongs to its run, and goes. */
@@ -50,7 +52,7 @@
     const target = event.target;
     if (!(target instanceof Element)) return false;
     if (target.closest("input, textarea, select, [contenteditable], .js-plotly-plot")) return true;
-    return event.key === " " && target.closest("button, summary, a") !== null;
+    return [" ", "Enter"].includes(event.key) && target.closest("button, summary, a") !== null;
   }
 
   document.addEventListener("keydown", (event) => {
