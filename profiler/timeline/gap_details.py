@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode, Role
 from profiler.culprits import Culprit, split_exactly
 from profiler.forward_table import UNKNOWN_MODE, ForwardTable
 from profiler.mixed_extra import DECODE_MEDIAN
-from profiler.replay import RangedTrace
 from profiler.request_rows import RequestRows
 from profiler.timeline.requests import Requests, known
 from profiler.timeline.tiles import Chunk, GapDetail, GapForward
@@ -23,14 +21,32 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """Where the rows of prompts lie in `RequestRows`, in order of forwards, of one forward by rid."""
+
+    at: Ints
+    forward: Ints
+    rid: Ints
+
+    @classmethod
+    def of(cls, rows: RequestRows) -> "ChunkRows":
+        """Those of a trace."""
+        at = np.flatnonzero(rows.role <= Role.LAST.value)
+        at = at[np.argsort(rows.forward[at], kind="stable")]
+        rid = rows.rids[np.searchsorted(rows.bounds, at, side="right") - 1]
+        return cls(at, rows.forward[at].astype(np.int64), rid)
+
+
+@dataclass(frozen=True, slots=True)
 class GapReader:
     """Takes gaps of one trace apart."""
 
-    trace: RangedTrace
     forwards: ForwardTable
     rows: RequestRows
+    chunk_rows: ChunkRows
     requests: Requests
     mixed_extra_ns: Ints  # (forwards,) UNKNOWN where there is none
+    ended_by_ns: Ints  # (forwards,) the latest end of a forward and of those before it
 
     def gap(self, rid: int, token_index: int) -> GapDetail | None:
         """The gap before a request's token; None when there is no such gap."""
@@ -87,8 +103,11 @@ class GapReader:
     def _others(self, start_ns: int, end_ns: int, one: RequestRows) -> tuple[Ints, Ints]:
         """Positions of others' forwards with device time in the gap, and how much."""
         forwards = self.forwards
-        reach = (forwards.start_ns < end_ns) & (forwards.end_ns > start_ns) & forwards.on_device
-        at = np.setdiff1d(np.flatnonzero(reach & (forwards.end_ns > forwards.start_ns)), one.forward)
+        until = int(np.searchsorted(forwards.start_ns, end_ns, side="left"))
+        since = int(np.searchsorted(self.ended_by_ns[:until], start_ns, side="right"))
+        near = np.arange(since, until)
+        reach = (forwards.end_ns[near] > start_ns) & forwards.on_device[near]
+        at = np.setdiff1d(near[reach & (forwards.end_ns[near] > forwards.start_ns[near])], one.forward)
         inside = np.minimum(forwards.end_ns[at], end_ns) - np.maximum(forwards.start_ns[at], start_ns)
         return at, inside
 
@@ -107,42 +126,38 @@ class GapReader:
 
     def _chunks(self, rid: int, charges: dict[int, int]) -> tuple[Chunk, ...]:
         """Others' chunks in the charged forwards; a forward's charge is split among them by tokens."""
-        if not charges:
-            return ()
-        ids = {int(self.forwards.forward_id[position]): position for position in charges}
-        rows = pl.from_arrow(self.trace.read_forwards("rows", min(ids), max(ids)))
-        assert isinstance(rows, pl.DataFrame)
-        extend = rows.filter(
-            (pl.col("role") != Role.DECODE.value)
-            & (pl.col("rid") != rid)
-            & pl.col("forward_id").is_in(list(ids))
-        ).sort("forward_id", maintain_order=True)
-        found: list[Chunk] = []
-        for there in extend.partition_by("forward_id", maintain_order=True):
-            position = ids[there["forward_id"][0]]
-            parts = split_exactly(charges[position], there["extend_len"].fill_null(0).to_list())
-            found += self._chunks_of(position, there.rows(named=True), parts)
+        found = [chunk for position, charge in charges.items() for chunk in self._of(position, rid, charge)]
         return tuple(sorted(found, key=lambda c: (c.start_ns, c.rid)))
 
-    def _chunks_of(self, position: int, rows: Sequence[dict[str, int]], parts: Sequence[int]) -> list[Chunk]:
-        chunks = []
-        for row, part in zip(rows, parts, strict=True):
-            number, of = self.rows.chunk_number(row["rid"], position)
-            chunks.append(
-                Chunk(
-                    rid=row["rid"],
-                    name=self.requests.name(row["rid"]),
-                    number=number,
-                    of=of,
-                    prefix_len=row["prefix_len"],
-                    extend_end=row["prefix_len"] + row["extend_len"],
-                    forward_id=row["forward_id"],
-                    start_ns=int(self.forwards.start_ns[position]),
-                    end_ns=int(self.forwards.end_ns[position]),
-                    in_gap_ns=part,
-                )
-            )
-        return chunks
+    def _of(self, position: int, rid: int, charge: int) -> list[Chunk]:
+        """Chunks in one forward of all but one request."""
+        first, last = np.searchsorted(self.chunk_rows.forward, [position, position + 1]).tolist()
+        rows, rids = self.chunk_rows.at[first:last], self.chunk_rows.rid[first:last]
+        others = rids != rid
+        rows, rids = rows[others], rids[others]
+        prefix, length = (
+            np.maximum(c[rows], 0).tolist() for c in (self.rows.prefix_len, self.rows.extend_len)
+        )
+        parts = split_exactly(charge, length)
+        return [
+            self._chunk(position, rid, start, start + tokens, part)
+            for rid, start, tokens, part in zip(rids.tolist(), prefix, length, parts, strict=True)
+        ]
+
+    def _chunk(self, position: int, rid: int, prefix_len: int, extend_end: int, in_gap_ns: int) -> Chunk:
+        number, of = self.rows.chunk_number(rid, position)
+        return Chunk(
+            rid=rid,
+            name=self.requests.name(rid),
+            number=number,
+            of=of,
+            prefix_len=prefix_len,
+            extend_end=extend_end,
+            forward_id=int(self.forwards.forward_id[position]),
+            start_ns=int(self.forwards.start_ns[position]),
+            end_ns=int(self.forwards.end_ns[position]),
+            in_gap_ns=in_gap_ns,
+        )
 
 
 def _culprits(chunks: Sequence[Chunk]) -> tuple[Culprit, ...]:

@@ -137,7 +137,9 @@ class LaneMaker:
     def _lane(self, rid: int, items: dict[str, Ints], count: Ints, busy_ns: Ints) -> Lane:
         order = np.argsort(items["start_ns"], kind="stable")
         forward = items["forward"][order]
-        ids = np.append(self.forwards.forward_id, UNKNOWN)[forward]
+        ids = np.full(len(forward), UNKNOWN, dtype=np.int64)
+        known = forward != UNKNOWN
+        ids[known] = self.forwards.forward_id[forward[known]]
         return Lane(
             rid=rid,
             kind=items["kind"][order].astype(np.uint8),

@@ -27,6 +27,7 @@ class Requests:
     first_scheduled_ns: Ints
     first_token_ns: Ints
     finish_ns: Ints
+    usual_prompt: float  # the median, in tokens; 0 where there is none
 
     def position(self, rid: int) -> int | None:
         """Where a request stands; None if the trace has no entry of it."""
@@ -63,11 +64,13 @@ def requests_of(trace: TraceLike) -> Requests:
     """The requests that a trace has an entry of."""
     table = frame(trace, "requests").filter(pl.col("rid").is_not_null()).sort("rid")
     numbers = {name: table[name].fill_null(UNKNOWN).to_numpy() for name in ("prompt_tokens", *_TIMES)}
+    prompt = numbers["prompt_tokens"]
     return Requests(
         rid=table["rid"].cast(pl.Int64).to_numpy(),
         names=tuple(
             str(rid) if name is None else name for rid, name in zip(table["rid"], table["name"], strict=True)
         ),
-        prompt=numbers["prompt_tokens"],
+        prompt=prompt,
+        usual_prompt=float(np.median(prompt)) if len(prompt) else 0.0,
         **{name: numbers[name] for name in _TIMES},
     )

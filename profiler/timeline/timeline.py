@@ -11,7 +11,7 @@ from profiler.forward_table import UNKNOWN
 from profiler.replay import Replay, SchedulerState
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
-from profiler.timeline.gap_details import GapReader
+from profiler.timeline.gap_details import ChunkRows, GapReader
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.lanes import LaneMaker
 from profiler.timeline.requests import Requests, requests_of
@@ -107,6 +107,10 @@ class Timeline:
     def lane_refs(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[LaneRef], int]:
         """Requests to draw in a window, by arrival, and how many there are."""
         return choice.lane_refs(self._requests, self._index.rows, self._index.stalls, start_ns, end_ns, limit)
+
+    def lane_rids(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[int], int]:
+        """The requests of `lane_refs`, in its order, for lists of which few are on screen."""
+        return choice.lane_rids(self._requests, self._index.stalls, start_ns, end_ns, limit)
 
     def lane(self, rid: int, start_ns: int, end_ns: int, columns: int) -> Lane:
         """A request's items in a window, reduced to a few a column."""
@@ -212,7 +216,14 @@ class Timeline:
     @cached_property
     def _gap_reader(self) -> GapReader:
         index = self._index
-        return GapReader(self.trace, index.forwards, index.rows, self._requests, index.mixed_extra_ns)
+        return GapReader(
+            forwards=index.forwards,
+            rows=index.rows,
+            chunk_rows=ChunkRows.of(index.rows),
+            requests=self._requests,
+            mixed_extra_ns=index.mixed_extra_ns,
+            ended_by_ns=np.maximum.accumulate(index.forwards.end_ns),
+        )
 
     @cached_property
     def _replay(self) -> Replay:

@@ -32,9 +32,9 @@ def lane_window(picture: Picture, rows: int) -> LaneWindow:
         if total == rows:
             refs, total = source.lane_refs(view.start_ns, view.end_ns, rows)
         return LaneWindow(refs, 0, total - len(refs))
-    refs, total = source.lane_refs(view.start_ns, view.end_ns, LONGEST_LIST)
+    rids, total = source.lane_rids(view.start_ns, view.end_ns, LONGEST_LIST)
     top = min(picture.top, max(total - (rows - 1), 0))
-    shown = refs[top : top + rows - 1]
+    shown = [source.ref(rid) for rid in rids[top : top + rows - 1]]
     return LaneWindow(shown, top, total - top - len(shown))
 
 
@@ -72,5 +72,4 @@ def _move_in_list(picture: Picture, rows: int, step: int) -> None:
 
 def _listed(picture: Picture) -> list[int]:
     view = picture.view
-    refs, _ = picture.source.lane_refs(view.start_ns, view.end_ns, LONGEST_LIST)
-    return [ref.rid for ref in refs]
+    return picture.source.lane_rids(view.start_ns, view.end_ns, LONGEST_LIST)[0]

@@ -64,6 +64,14 @@ class Source:
         """All listed stalls."""
         return self.keep(("stalls",), lambda t: StallIndex.of(t.stalls))
 
+    def lane_rids(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[int], int]:
+        """The requests of a longer list, and how many there are."""
+        return self.keep(("rids", start_ns, end_ns, limit), lambda t: t.lane_rids(start_ns, end_ns, limit))
+
+    def ref(self, rid: int) -> LaneRef:
+        """A request as the lanes name it."""
+        return self.keep(("ref", rid), lambda t: t.ref(rid))
+
     def kpis(self) -> Kpis:
         """The numbers of the whole trace."""
         return self.keep(("kpis",), lambda t: t.kpis)
