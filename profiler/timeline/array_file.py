@@ -49,7 +49,7 @@ def write_arrays(path: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> No
 def read_arrays(path: Path, key: str) -> dict[str, NDArray[Any]] | None:
     """The arrays, mapped read-only; None when there is no such file, it has another key, or it is damaged."""
     try:
-        content = np.memmap(path, dtype=np.uint8, mode="r")
+        content = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # indexing a memmap is slow
     except (OSError, ValueError):  # ValueError: an empty file
         return None
     try:
