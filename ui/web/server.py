@@ -14,14 +14,15 @@ from ui.errors import UserError
 
 __all__ = ["bind", "has_display", "serve"]
 
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 _FIRST_PORT, _LAST_PORT = 8050, 8069
 
 
 def has_display() -> bool:
-    """Whether a browser can show itself; on Linux a terminal alone cannot."""
+    """Whether a browser can show itself; on Linux a terminal cannot, unless $BROWSER names one that can."""
     if sys.platform in ("win32", "darwin"):
         return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return any(os.environ.get(name) for name in _DISPLAYS)
 
 
 def bind(host: str, port: int | None) -> socket.socket:

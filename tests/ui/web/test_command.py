@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_a_taken_port_is_passed_over_unless_it_was_asked_for(monkeypatch: pytest
         monkeypatch.setattr(server, "_LAST_PORT", first + 19)
         with bind("127.0.0.1", None) as listener:
             assert first < listener.getsockname()[1] < first + 20
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="a display is always there")
+def test_a_terminal_alone_has_no_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert not server.has_display()
+    monkeypatch.setenv("BROWSER", "firefox")
+    assert server.has_display()
 
 
 def test_the_demo_prints_the_command_where_nothing_can_show_pictures(
