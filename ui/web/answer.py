@@ -26,11 +26,12 @@ class Answer:
 
 
 def answer(runs: Sequence[Run]) -> Answer:
-    """Of the demo's three policies how they compare; of other runs their longest gap in words."""
+    """Of the demo's three policies, each there once, how they compare; else the longest gap in words."""
     shown = compared(runs)
     by_policy = {run.policy: run for run in shown}
+    once = len(by_policy) == len(shown)
     forwards = sum(run.timeline.num_forwards for run in shown)
-    if all(policy in by_policy for policy in _POLICIES) and forwards <= _SUMMARISED:
+    if once and all(policy in by_policy for policy in _POLICIES) and forwards <= _SUMMARISED:
         whole, chunked, mixed = (by_policy[policy].timeline.summary for policy in _POLICIES)
         more = compare(whole, chunked, mixed).sentences
         return Answer(headline(whole, chunked, mixed), who_waits(chunked, mixed), more)

@@ -140,7 +140,6 @@ def _bar(chunk: Chunk, height: float, costliest: bool) -> html.Span:
         style={"height": f"{max(4.0, 100 * height):.1f}%"},
         className="costliest" if costliest else None,
         title=f"{_chunk(chunk)}: {seconds(chunk.in_gap_ns / 1e9)} of forward {count(chunk.forward_id)}",
-        **data(rid=chunk.rid),
     )
 
 

@@ -75,7 +75,7 @@ def register_live(server: Flask, runs: Sequence[Run], follower: Follower, lock: 
                 "version": follower.version,
                 "bands": bands,
                 "worst": worst,
-                "words": in_words(runs, states),
+                "words": _in_words(runs, states),
                 "live": Status.LIVE in states,
             }
         )
@@ -91,7 +91,7 @@ def _refresh(timeline: Timeline) -> bool:
     return (not timeline.trace.live and timeline.refresh()) or grown
 
 
-def in_words(runs: Sequence[Run], states: Sequence[Status]) -> str:
+def _in_words(runs: Sequence[Run], states: Sequence[Status]) -> str:
     """How the writers fare: one word for all, or each run's."""
     if len(set(states)) == 1:
         return _WORDS[states[0]]

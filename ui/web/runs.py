@@ -20,7 +20,7 @@ _ALWAYS = ("chunked_prefill_size", "enable_mixed_chunk")  # what policies are ab
 
 
 class Status(StrEnum):
-    """How the writer of a trace fares; the value is what the badge says."""
+    """How the writer of a trace fares."""
 
     LIVE = "live"
     ENDED = "ended"
