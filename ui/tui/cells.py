@@ -83,16 +83,17 @@ def lane_cells(lane: Lane, start_ns: int, end_ns: int, columns: int, marks: Mark
     """The lane of a request over [start_ns, end_ns) in so many cells."""
     edges = np.linspace(start_ns, end_ns, columns + 1)
     width_ns = (end_ns - start_ns) / columns
-    covered = np.stack([_covered_ns(lane, kind, edges) for kind in WEIGHTS]) / width_ns
+    covered = np.array([_covered_ns(lane, kind, edges) for kind in WEIGHTS]) / width_ns
     tokens = _holds_token(lane, start_ns, end_ns, columns)
     weights = np.array(list(WEIGHTS.values()))[:, None]
     free = np.clip(1.0 - covered.sum(axis=0), 1e-9, 1.0)
     scores = np.vstack([covered * weights, np.where(tokens, free, 0.0)])
     best = np.where(scores.max(axis=0) > 0, scores.argmax(axis=0), -1)
     cells = blank(columns)
-    for index, kind in enumerate(_KINDS):
-        cells.glyph[best == index] = _glyph(kind, marks)
-        cells.ink[best == index] = INKS[kind]
+    for index in np.unique(best[best >= 0]).tolist():
+        here = best == index
+        cells.glyph[here] = _glyph(_KINDS[index], marks)
+        cells.ink[here] = INKS[_KINDS[index]]
     _number_chunks(cells, lane, edges, best == _KINDS.index(LaneKind.CHUNK))
     return cells
 
@@ -115,13 +116,15 @@ def _covered_ns(lane: Lane, kind: LaneKind, edges: NDArray[np.float64]) -> NDArr
     Their covered time up to a moment is a broken line through the items' ends: its differences between the
     edges of the columns are what each column holds. A bucket's busy time is spread over its length.
     """
-    chosen = lane.kind == kind
-    if not chosen.any():
+    chosen = np.flatnonzero(lane.kind == kind)
+    if not len(chosen):
         return np.zeros(len(edges) - 1)
-    ends = np.column_stack([lane.start_ns[chosen], lane.end_ns[chosen]]).ravel().astype(np.float64)
-    busy_ns = lane.busy_ns[chosen].astype(np.float64)
-    up_to = np.column_stack([np.cumsum(busy_ns) - busy_ns, np.cumsum(busy_ns)]).ravel()
-    return np.diff(np.interp(edges, np.maximum.accumulate(ends), up_to))
+    ends, up_to = np.empty(2 * len(chosen)), np.zeros(2 * len(chosen))
+    ends[::2], ends[1::2] = lane.start_ns[chosen], lane.end_ns[chosen]
+    up_to[1::2] = np.cumsum(lane.busy_ns[chosen])
+    up_to[2::2] = up_to[1:-1:2]
+    at_edges = np.interp(edges, np.maximum.accumulate(ends), up_to)
+    return at_edges[1:] - at_edges[:-1]
 
 
 def _holds_token(lane: Lane, start_ns: int, end_ns: int, columns: int) -> NDArray[np.bool_]:

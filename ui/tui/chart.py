@@ -127,8 +127,9 @@ def _lane(picture: Picture, place: Layout, ref: LaneRef) -> Cells:
 
 def _put_pill(picture: Picture, place: Layout, refs: Sequence[LaneRef], lanes: Sequence[Cells]) -> None:
     """Names the longest stall in sight over one of the lanes it crosses, where it is long enough for it."""
-    view = picture.view
-    stall = picture.source.stalls().longest_in(view.start_ns, view.end_ns)
+    view, source = picture.view, picture.source
+    window = (view.start_ns, view.end_ns)
+    stall = source.keep(("longest", *window), lambda _: source.stalls().longest_in(*window))
     if stall is None:
         return
     first = view.column(max(stall["start_ns"], view.start_ns), place.columns)

@@ -1,5 +1,6 @@
 """What a growing trace's writer does, told to the screen about twice a second."""
 
+import time
 from collections.abc import Callable
 from threading import Event
 
@@ -11,6 +12,8 @@ from ui.tui.picture import Following
 from ui.tui.source import Source
 
 __all__ = ["TraceGrew", "follow", "writer_of"]
+
+REST = 3  # reading blocks the screen: of a large trace it may take a quarter of the time
 
 
 class TraceGrew(Message):
@@ -33,6 +36,7 @@ def follow(source: Source, tell: Callable[[TraceGrew], object], stop: Event, pol
     """Read on until the writer has gone, the trace is corrupt, or `stop` is set; for a thread of its own."""
     told = Following.LIVE
     while not stop.is_set():
+        begin_s = time.monotonic()
         try:
             # Looked at before reading: what a dying writer wrote last is then read before it is called dead.
             following = source.ask(lambda timeline: writer_of(timeline.trace))
@@ -46,4 +50,4 @@ def follow(source: Source, tell: Callable[[TraceGrew], object], stop: Event, pol
         told = following
         if following is not Following.LIVE and not changed:
             return
-        stop.wait(poll_s)
+        stop.wait(max(poll_s, REST * (time.monotonic() - begin_s)))

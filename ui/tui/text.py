@@ -63,6 +63,9 @@ def span_length(spans: Iterable[Span]) -> int:
 
 def fit(spans: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:
     """The spans in exactly so many cells: clipped, or filled up with spaces of `ink`."""
+    left = cells - span_length(spans)
+    if left >= 0:
+        return [*spans, (" " * left, ink)] if left else list(spans)
     line: Line = []
     left = cells
     for text, code in spans:
@@ -71,9 +74,7 @@ def fit(spans: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:
         text = clip(text, left)
         line.append((text, code))
         left -= cell_len(text)
-    if left > 0:
-        line.append((" " * left, ink))
-    return line
+    return [*line, (" " * left, ink)] if left else line
 
 
 def together(groups: Iterable[Line], cells: int, gap: int = 2, ink: Ink = Ink.BLANK) -> Line:
