@@ -113,16 +113,20 @@ def _lane(picture: Picture, place: Layout, ref: LaneRef) -> Cells:
         ("cells", ref.rid, *window),
         lambda _: lane_cells(source.lane(ref.rid, *window), *window, picture.marks),
     ).copy()
-    column = None if ref.first_token_ns is None else view.column(ref.first_token_ns, place.columns)
-    if column is not None and ref.first_token_ns is not None and ref.long:
-        text = ""
-        if ref.arrival_ns is not None:
-            text = f"TTFT {words.seconds((ref.first_token_ns - ref.arrival_ns) / 1e9)} "
-        if column + 1 + len(text) <= place.columns:
-            cells.write(column + 1, text, Ink.PILL)
-    if column is not None:
-        cells.write(column, "◆", Ink.GOOD)
+    if ref.first_token_ns is not None:
+        _put_first_token(cells, ref, ref.first_token_ns, view.column(ref.first_token_ns, place.columns))
     return cells
+
+
+def _put_first_token(cells: Cells, ref: LaneRef, t_ns: int, column: int | None) -> None:
+    """The first token's mark, and of a long prompt what it took to get there, where that fits."""
+    if column is None:
+        return
+    cells.write(column, "◆", Ink.GOOD)
+    if ref.long and ref.arrival_ns is not None:
+        text = f"TTFT {words.seconds((t_ns - ref.arrival_ns) / 1e9)} "
+        if column + 1 + len(text) <= len(cells.ink):
+            cells.write(column + 1, text, Ink.PILL)
 
 
 def _put_pill(picture: Picture, place: Layout, refs: Sequence[LaneRef], lanes: Sequence[Cells]) -> None:
@@ -132,10 +136,9 @@ def _put_pill(picture: Picture, place: Layout, refs: Sequence[LaneRef], lanes: S
     stall = source.keep(("longest", *window), lambda _: source.stalls().longest_in(*window))
     if stall is None:
         return
-    first = view.column(max(stall["start_ns"], view.start_ns), place.columns)
-    last = view.column(min(stall["end_ns"], view.end_ns), place.columns)
-    text = None if first is None or last is None else _pill_text(stall, last - first - 2)
-    if text is None or first is None or last is None:
+    first, last = (view.nearest_column(stall[end], place.columns) for end in ("start_ns", "end_ns"))
+    text = _pill_text(stall, last - first - 2)
+    if text is None:
         return
     column = first + (last - first - len(text)) // 2
     under = slice(column - 1, column + len(text) + 1)

@@ -76,9 +76,13 @@ class View:
 
     def column(self, t_ns: int, columns: int) -> int | None:
         """The column of `columns` that shows a moment; the end of the trace is in the last one."""
-        if not self.start_ns <= t_ns <= self.end_ns:
-            return None
-        return min((t_ns - self.start_ns) * columns // self.span_ns, columns - 1)
+        inside = self.start_ns <= t_ns <= self.end_ns
+        return self.nearest_column(t_ns, columns) if inside else None
+
+    def nearest_column(self, t_ns: int, columns: int) -> int:
+        """The column of `columns` that shows a moment, or the one at the edge where it is out of sight."""
+        inside = min(max(t_ns, self.start_ns), self.end_ns)
+        return min((inside - self.start_ns) * columns // self.span_ns, columns - 1)
 
     @property
     def _middle_ns(self) -> int:
