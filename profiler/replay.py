@@ -98,6 +98,7 @@ class SchedulerState:
     """What the scheduler knew at `t_ns`; recorded numbers are those of the forward at the cursor."""
 
     t_ns: int
+    origin_ns: int  # when the run began: views count from there
     forward: ForwardState | None
     running: tuple[RequestState, ...]
     waiting: tuple[RequestState, ...]
@@ -129,6 +130,7 @@ class Replay:
     rows: RequestRows
     requests: Requests
     lifecycle: Lifecycle
+    origin_ns: int
 
     def at(self, t_ns: int) -> SchedulerState:
         """The state at a time: that of the forward last planned by then, with who has come and gone since."""
@@ -138,12 +140,26 @@ class Replay:
         if position < 0:
             nothing: tuple[Budget, ...] = ()
             return SchedulerState(
-                t_ns, None, running, waiting, None, nothing, None, None, None, None, None, None, None
+                t_ns,
+                self.origin_ns,
+                None,
+                running,
+                waiting,
+                None,
+                nothing,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
             )
         record = self._record(position)
         blocked = record["blocked_rid"]
         return SchedulerState(
             t_ns=t_ns,
+            origin_ns=self.origin_ns,
             forward=self._forward(record, position, t_ns),
             running=running,
             waiting=waiting,

@@ -13,7 +13,7 @@ _SHOWN_WAITING = 4
 def state_lines(state: SchedulerState) -> list[tuple[str, str]]:
     """Label and value, line by line; a label alone heads the lines after it, up to the next one."""
     return [
-        *_forward(state.forward),
+        *_forward(state.forward, state.origin_ns),
         *_half_done(state.half_done),
         *_budgets(state),
         *_requests(state),
@@ -21,12 +21,12 @@ def state_lines(state: SchedulerState) -> list[tuple[str, str]]:
     ]
 
 
-def _forward(forward: ForwardState | None) -> Iterator[tuple[str, str]]:
+def _forward(forward: ForwardState | None, origin_ns: int) -> Iterator[tuple[str, str]]:
     if forward is None:
         yield "Forward", "none yet"
         return
     yield f"Forward {forward.forward_id}", forward.mode or UNKNOWN
-    yield "launched", seconds(forward.start_ns / 1e9)
+    yield "launched", seconds((forward.start_ns - origin_ns) / 1e9)
     yield "took", seconds((forward.end_ns - forward.start_ns) / 1e9)
     yield "tokens", f"{count(forward.extend_tokens)} + {count(forward.decode_tokens)} decode"
     if forward.evicted_pages:
@@ -87,4 +87,7 @@ def _kv(kv: KvPages | None) -> Iterator[tuple[str, str]]:
         ("evictable", kv.evictable),
         ("free", kv.free),
     ):
-        yield label, count(pages) if not kv.total or pages is None else f"{pages:,}  {pages / kv.total * 100:.0f} %"
+        yield (
+            label,
+            count(pages) if not kv.total or pages is None else f"{pages:,}  {pages / kv.total * 100:.0f} %",
+        )

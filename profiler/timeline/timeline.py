@@ -72,7 +72,8 @@ class Timeline:
     @property
     def chunk_budget_tokens(self) -> int | None:
         """The configured chunk size; where chunking is off or unknown, the largest chunk budget seen."""
-        size = (self.trace.meta.get("engine") or {}).get("chunked_prefill_size")
+        engine = self.trace.meta.get("engine")
+        size = engine.get("chunked_prefill_size") if isinstance(engine, dict) else None
         if isinstance(size, int) and size > 0:
             return size
         return _largest(self._index.forwards.chunk_budget_start_tokens)
@@ -228,7 +229,7 @@ class Timeline:
     @cached_property
     def _replay(self) -> Replay:
         index = self._index
-        return Replay(self.trace, index.forwards, index.rows, self._requests, self._index.lifecycle)
+        return Replay(self.trace, index.forwards, index.rows, self._requests, index.lifecycle, index.start_ns)
 
     @cached_property
     def _stall_starts(self) -> tuple[Any, Any]:
