@@ -132,7 +132,7 @@ def _activity(state: SchedulerState) -> str:
         return "Before the first forward"
     decodes = words.plural(len(state.running), "decode")
     if not forward.on_device:
-        return f"Between two forwards, {decodes} in progress"
+        return f"After forward {forward.forward_id}, {decodes} in progress"
     if forward.mode == ForwardMode.DECODE.name:
         return f"{words.plural(forward.decode_tokens or 0, 'decode')} running"
     prompt = f"{words.count(forward.extend_tokens)} prompt tokens"

@@ -109,7 +109,7 @@ def test_stalls_of_several_causes_are_answered_by_the_commonest() -> None:
             forward("MIXED", decode=6),
             "2,048 prompt tokens and 6 decodes in one forward, no listed stall here.",
         ),
-        (forward(on_device=False), "Between two forwards, 6 decodes in progress, no listed stall here."),
+        (forward(on_device=False), "After forward 48, 6 decodes in progress, no listed stall here."),
     ],
 )
 def test_without_a_stall_it_says_what_runs(at: ForwardState | None, said: str) -> None:
