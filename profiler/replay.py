@@ -25,6 +25,15 @@ __all__ = [
     "SchedulerState",
 ]
 
+_RECORDED = (
+    "stop_reason",
+    "blocked",
+    "kv",
+    "inflight_middle_chunks",
+    "running_reqs",
+    "waiting_reqs",
+    "pending_tokens",
+)
 _BUDGETS = ("chunk", "input", "current", "total")
 _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "flops_head")
 
@@ -98,7 +107,6 @@ class SchedulerState:
     """What the scheduler knew at `t_ns`; recorded numbers are those of the forward at the cursor."""
 
     t_ns: int
-    origin_ns: int  # when the run began: views count from there
     forward: ForwardState | None
     running: tuple[RequestState, ...]
     waiting: tuple[RequestState, ...]
@@ -111,6 +119,7 @@ class SchedulerState:
     running_reqs: int | None
     waiting_reqs: int | None
     pending_tokens: int | None
+    origin_ns: int = 0  # when the run began: views count from there
 
 
 class RangedTrace(TraceLike, Protocol):
@@ -138,28 +147,14 @@ class Replay:
         running = self._states(Phase.DECODING, t_ns, position)
         waiting = self._states(Phase.WAITING, t_ns, position)
         if position < 0:
-            nothing: tuple[Budget, ...] = ()
+            unknown = dict.fromkeys(_RECORDED)
             return SchedulerState(
-                t_ns,
-                self.origin_ns,
-                None,
-                running,
-                waiting,
-                None,
-                nothing,
-                None,
-                None,
-                None,
-                None,
-                None,
-                None,
-                None,
+                t_ns, None, running, waiting, half_done=None, budgets=(), **unknown, origin_ns=self.origin_ns
             )
         record = self._record(position)
         blocked = record["blocked_rid"]
         return SchedulerState(
             t_ns=t_ns,
-            origin_ns=self.origin_ns,
             forward=self._forward(record, position, t_ns),
             running=running,
             waiting=waiting,
@@ -172,6 +167,7 @@ class Replay:
             running_reqs=record["running_reqs"],
             waiting_reqs=record["waiting_reqs"],
             pending_tokens=record["pending_tokens"],
+            origin_ns=self.origin_ns,
         )
 
     def _planned_by(self, t_ns: int) -> int:
