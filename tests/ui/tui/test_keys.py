@@ -127,6 +127,9 @@ def test_g_goes_to_a_moment_or_a_forward(chunked: Timeline) -> None:
         await use.press("g")
         await use.answer("#5")
         assert use.picture.view.cursor_ns == chunked.start_of_forward(5)
+        await use.pilot.press("g", "1", "escape", "w")
+        assert use.picture.view.cursor_ns == chunked.start_of_forward(5)
+        assert not use.picture.view.is_whole
 
     drive(chunked, act)
 
@@ -153,16 +156,6 @@ def test_a_wrong_moment_gets_one_line(chunked: Timeline) -> None:
         assert "Space play" in use.lines[-1]
 
     drive(chunked, act, size=COMPACT)
-
-
-def test_escape_leaves_the_question_without_an_answer(chunked: Timeline) -> None:
-    async def act(use: Session) -> None:
-        before = use.picture.view
-        await use.pilot.press("g", "1", "escape", "w")
-        assert use.picture.view.span_ns < before.span_ns
-        assert use.picture.view.cursor_ns == before.cursor_ns
-
-    drive(chunked, act)
 
 
 def test_m_marks_and_the_axis_tells_the_time_from_there(chunked: Timeline) -> None:
@@ -271,7 +264,7 @@ def test_r_lists_requests_and_enter_goes_to_the_longest_gap(chunked: Timeline) -
     drive(chunked, act)
 
 
-def test_question_mark_tells_the_keys(chunked: Timeline) -> None:
+def test_question_mark_tells_the_keys_and_q_quits(chunked: Timeline) -> None:
     async def act(use: Session) -> None:
         await use.press("question_mark")
         text = str(use.app.screen.query_one(Static).content)
@@ -279,12 +272,7 @@ def test_question_mark_tells_the_keys(chunked: Timeline) -> None:
         assert "zoom in, out" in text
         await use.press("question_mark")
         assert use.app.screen is use.replay
-
-    drive(chunked, act)
-
-
-def test_q_quits(chunked: Timeline) -> None:
-    async def act(use: Session) -> None:
+        assert use.app.is_running
         await use.press("q")
         assert not use.app.is_running
 

@@ -23,7 +23,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_name_keeps_to_its_cells(name: str) -> None:
     text = shown(name, 12)
     assert cell_len(text) <= 12
