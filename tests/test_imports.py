@@ -74,7 +74,9 @@ def test_a_package_alone_loads_next_to_nothing(package: str) -> None:
     assert not importing(package) & {"torch", "numpy", "pyarrow", "polars", "click", "rich"}
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"], ["web", "--help"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"], ["web", "--help"]]
+)
 def test_help_loads_nothing_heavy(args: list[str]) -> None:
     code = f"from ui.cli import chunkscope\nchunkscope.main({args!r}, standalone_mode=False)"
     assert not loaded(code) & {"pyarrow", "polars", "scipy", "torch", "dash", "textual", "transformers"}
