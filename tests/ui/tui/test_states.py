@@ -90,7 +90,7 @@ def test_a_small_terminal_gets_one_line(chunked: Timeline) -> None:
         await use.pilot.resize_terminal(80, 19)
         assert use.lines[0].startswith("Chunkscope needs 60")
 
-    drive(chunked, act, size=size)
+    drive(chunked, act, size=(59, 24))
 
 
 @pytest.mark.parametrize("size", [(60, 20), (119, 50), (120, 34)])
