@@ -30,7 +30,7 @@ class ForwardTable:
     """(forwards,) columns in order of `start_ns`. A count the trace lacks is UNKNOWN, a mode UNKNOWN_MODE.
 
     `start_ns` to `end_ns` is the device interval, or the host's where `on_device` is false. Forwards without
-    any time are left out; `untimed` says how many.
+    any time, or without an id, are left out; `untimed` says how many.
     """
 
     forward_id: NDArray[np.int64]
@@ -69,7 +69,7 @@ def forward_table(trace: TraceLike) -> ForwardTable:
         forwards.select(
             "row",
             "forward_id",
-            "rank",
+            pl.col("rank").fill_null(0),  # a trace that names none has one
             pl.col("mode").fill_null(UNKNOWN_MODE),
             start_ns=pl.coalesce(*_STARTS),
             end_ns=pl.coalesce(*_ENDS),
@@ -80,7 +80,7 @@ def forward_table(trace: TraceLike) -> ForwardTable:
             flops=pl.sum_horizontal(*_FLOPS, ignore_nulls=False).fill_null(UNKNOWN),
         )
         .hstack(forwards.select(pl.col(name).fill_null(UNKNOWN) for name in _COUNTS))
-        .filter(pl.col("start_ns").is_not_null())
+        .filter(pl.col("start_ns").is_not_null() & pl.col("forward_id").is_not_null())
         .with_columns(end_ns=pl.max_horizontal("start_ns", "end_ns"))
     )
     if not timed["start_ns"].is_sorted():

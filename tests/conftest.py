@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Deadlines measure the machine, not the code; generated workloads are slow to draw.
@@ -20,3 +21,8 @@ else:
 # A shell that starts the tests in the background ignores SIGINT, and so would the commands they interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browsers last: Playwright's event loop stays in the thread, where no other could run after it."""
+    items.sort(key=lambda item: "browser" in item.path.parts)

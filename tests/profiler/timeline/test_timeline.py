@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.batch import Outcome, Role
 from engine.config import EngineConfig
+from profiler.forward_table import forward_table
 from profiler.stalls import stalls
 from profiler.tables import frame
 from profiler.timeline.tiles import Lane, LaneKind
@@ -18,6 +19,7 @@ from profiler.timeline.timeline import Timeline, open_timeline
 from profiler.worst_gap import worst_gap
 from tests.support.recorded import record_run
 from tests.support.three_runs import record_three_runs
+from tests.support.traces import MemoryTrace, forward
 from tests.support.workloads import Arrival, scenarios
 
 EXAMPLES = min(settings().max_examples // 4, 250)  # an example records a run
@@ -196,3 +198,11 @@ def test_a_trace_that_cannot_be_written_is_cached_for_the_user(
     wanted = open_timeline(path).kpis
     assert len(list((tmp_path / "cache/chunkscope/timelines").glob("*.cache"))) == 1
     assert open_timeline(path).kpis == wanted
+
+
+def test_forwards_without_an_id_or_a_rank_are_no_stumbling_block() -> None:
+    nameless = {**forward(1, 20, 30), "forward_id": None}
+    table = forward_table(
+        MemoryTrace({"forwards": [{**forward(0, 0, 10), "rank": None}, nameless], "rows": [], "requests": []})
+    )
+    assert (table.forward_id.tolist(), table.rank.tolist(), table.untimed) == ([0], [0], 1)
