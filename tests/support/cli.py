@@ -73,9 +73,9 @@ def start(*args: object) -> "subprocess.Popen[str]":
 
 
 def wait_for_rows(trace: Path, process: "subprocess.Popen[str]", timeout_s: float = 60) -> None:
-    """Return once the running command has written rows of forwards."""
+    """Return once the running command has written something of each table: requests come last."""
     deadline = time.monotonic() + timeout_s
-    while not any(file.stat().st_size > 0 for file in trace.glob("rank-0/forwards.arrow")):
+    while not any(file.stat().st_size > 0 for file in trace.glob("rank-0/requests.arrow")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "no forward was recorded in time"
         time.sleep(0.05)
