@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -111,7 +110,7 @@ def serving(trace: Path) -> Iterator[dict[str, Any]]:
         wait_for_page(f"{found[0]}/compare")
         yield {"url": found[0], "ready_s": time.perf_counter() - begin, "pid": process.pid}
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # a shell's background jobs ignore SIGINT
         process.wait(timeout=30)
 
 

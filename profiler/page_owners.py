@@ -134,8 +134,10 @@ def _flatten(
 
 def _row_ids(rids: Sequence[IntColumn | None], sizes: Sequence[int]) -> NDArray[np.int64]:
     """(pages,) request ids plus 1, 0 for pages of no row."""
-    none = (np.full(size, -1, dtype=np.int32) for size in sizes)
-    of_pages = [other if ids is None else ids for ids, other in zip(rids, none, strict=True)]
+    of_pages = [
+        np.full(size, -1, dtype=np.int32) if ids is None else ids
+        for ids, size in zip(rids, sizes, strict=True)
+    ]
     return np.concatenate(of_pages).astype(np.int64) + 1
 
 

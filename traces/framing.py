@@ -8,11 +8,12 @@ message. To every other tool the files are ordinary Arrow IPC streams and files.
 """
 
 import re
-import zlib
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
+
+from traces.crc import checksum
 
 __all__ = [
     "FILE_MAGIC",
@@ -66,7 +67,7 @@ class FrameEncoder:
         options = pa.ipc.IpcWriteOptions(compression=compression)
         self._writer = new_writer(self._buffer, schema, options=options)
         self.head = (b"" if kind == "stream" else FILE_MAGIC) + schema.serialize().to_pybytes()
-        self._head_crc32 = zlib.crc32(self.head)
+        self._head_crc32 = checksum(self.head)
         self._begun = False
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Frame, bytearray]:
@@ -79,7 +80,7 @@ class FrameEncoder:
         assert match is not None
         size_at, crc_at = match.start(2), match.start(5)
         data[size_at : size_at + 15] = b"%015d" % len(data)
-        crc32 = zlib.crc32(data)
+        crc32 = checksum(data)
         data[crc_at : crc_at + 8] = b"%08x" % crc32
         return Frame(at, len(data), rows, self._head_crc32, crc32), data
 
@@ -106,16 +107,16 @@ class _Sink:
 
     def __init__(self) -> None:
         self.position = 0
-        self._data = bytearray()
+        self._parts: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        self._data += data
+        self._parts.append(data)
         self.position += len(data)
         return len(data)
 
     def take(self) -> bytearray:
-        data, self._data = self._data, bytearray()
-        return data
+        parts, self._parts = self._parts, []
+        return bytearray(parts[0]) if len(parts) == 1 else bytearray().join(parts)
 
     def tell(self) -> int:
         return self.position
@@ -151,9 +152,9 @@ def check_frame(data: "bytes | memoryview", at: int) -> Frame:
         raise DamagedFrame("no frame tag")
     frame = _frame(match)
     crc_at = match.start(5)
-    crc32 = zlib.crc32(data[:crc_at])
-    crc32 = zlib.crc32(_NO_CRC, crc32)
-    crc32 = zlib.crc32(data[crc_at + 8 :], crc32)
+    crc32 = checksum(data[:crc_at])
+    crc32 = checksum(_NO_CRC, crc32)
+    crc32 = checksum(data[crc_at + 8 :], crc32)
     if crc32 != frame.crc32 or frame.at != at or frame.size != len(data):
         raise DamagedFrame("checksum mismatch")
     return frame

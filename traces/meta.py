@@ -62,6 +62,8 @@ def write_document(path: Path, content: dict[str, Any], *, durable: bool = False
 
 def read_document(path: Path) -> dict[str, Any]:
     """The document at `path`, "crc32" included but not yet checked; TraceError if it is no JSON object."""
+    if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
+        raise TraceError(f"{path}: no ordinary file: not a readable chunkscope trace")
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except OSError as error:

@@ -57,7 +57,7 @@ class Trace:
         self._parts: dict[tuple[int, str], SealedTable | GrowingTable] = {}
         self._tables: dict[str, pa.Table] = {}
         self._read_meta()
-        if not self.sealed and seal_if_abandoned(path, self.meta):
+        if not self.sealed and self._sealed_now():
             self._read_meta()
         if self.sealed:
             self._open_sealed()
@@ -135,6 +135,13 @@ class Trace:
         ids = forwards.to_numpy()
         found = self.read_forwards(name, int(ids.min()), int(ids.max()))
         return found.filter(pa.array(np.isin(found.column("forward_id").to_numpy(), ids)))
+
+    def _sealed_now(self) -> bool:
+        """Seal the trace if its writer is gone; whether that was done."""
+        try:
+            return seal_if_abandoned(self.path, self.meta)
+        except StreamSealedError as error:
+            raise TraceError(f"{error}: corrupt trace: sealed, but meta.json does not say so") from error
 
     def _read_meta(self) -> None:
         self.meta = read_meta(self.path)

@@ -6,7 +6,6 @@ readable trace: before that moment the streams, after it the sealed files by eit
 """
 
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from traces.crc import checksum
 from traces.decode import Projection
 from traces.framing import FrameEncoder
 from traces.layout import SEALING_SUFFIX, rank_directory, ranks_in, stream_label
@@ -166,5 +166,5 @@ def _write_sealed(path: Path, rank: int, table: str, source: _Source) -> FileEnt
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
-    head_crc32, tail_crc32 = zlib.crc32(encoder.head), zlib.crc32(tail)
+    head_crc32, tail_crc32 = checksum(encoder.head), checksum(tail)
     return FileEntry(rank, table, size, len(encoder.head), head_crc32, tail_crc32, tuple(entries))

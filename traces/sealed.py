@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from traces.crc import checksum
 from traces.decode import Projection, decode_batch, decode_schema
 from traces.errors import TraceError
 from traces.framing import FILE_MAGIC, DamagedFrame, check_frame
@@ -34,7 +34,7 @@ class SealedTable:
         self._data = memoryview(_map(self._path, entry.size))
         self._cache: OrderedDict[int, pa.RecordBatch] = OrderedDict()
         head, tail = self._data[: entry.head_size], self._data[entry.tail_at :]
-        if zlib.crc32(head) != entry.head_crc32 or zlib.crc32(tail) != entry.tail_crc32:
+        if checksum(head) != entry.head_crc32 or checksum(tail) != entry.tail_crc32:
             raise TraceError(f"{self._path}: corrupt trace: checksum mismatch before or after the batches")
         try:
             self._schema = decode_schema(pa.py_buffer(head[len(FILE_MAGIC) :]))
@@ -87,6 +87,8 @@ def _map(path: Path, size: int) -> mmap.mmap:
     with suppress(OSError):
         sealing.replace(path)
     for name in (sealing, path):
+        if name.exists() and not name.is_file():
+            raise TraceError(f"{path}: corrupt trace: no ordinary file")
         try:
             with name.open("rb", buffering=0) as file:
                 found = os.fstat(file.fileno()).st_size

@@ -1,13 +1,14 @@
 """A table's stream: appended frame by frame by one process, read while it grows by any other."""
 
+import errno
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
+from traces.crc import checksum
 from traces.decode import decode_batch, decode_schema
 from traces.errors import TraceError
 from traces.framing import (
@@ -81,6 +82,8 @@ class StreamReader:
 
         Raises TraceError, naming file and batch, where bytes are not as written, and StreamSealedError.
         """
+        if self.path.exists() and not self.path.is_file():  # a pipe would keep us waiting for ever
+            raise OSError(errno.EINVAL, "no ordinary file", str(self.path))
         with self.path.open("rb", buffering=0) as file:
             descriptor = file.fileno()
             if os.pread(descriptor, len(FILE_MAGIC), 0) == FILE_MAGIC:
@@ -107,7 +110,7 @@ class StreamReader:
 
     def _read_schema(self, file: int, first: Frame) -> pa.Schema:
         head = os.pread(file, first.at, 0)
-        self._head_crc32 = zlib.crc32(head)
+        self._head_crc32 = checksum(head)
         if self._head_crc32 != first.head_crc32:
             raise DamagedFrame("checksum mismatch in the schema before it")
         self.schema = decode_schema(pa.py_buffer(head))

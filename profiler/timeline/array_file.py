@@ -7,7 +7,6 @@ it is executed or unpickled. A file that does not hold what its header says is r
 import json
 import os
 import struct
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from traces.crc import checksum
 
 __all__ = ["read_arrays", "write_arrays"]
 
@@ -29,12 +30,12 @@ def write_arrays(path: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> No
     entries, at = {}, 0
     flat = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in flat.items():
-        entries[name] = [array.dtype.name, at, len(array), zlib.crc32(_bytes(array))]
+        entries[name] = [array.dtype.name, at, len(array), checksum(_bytes(array))]
         at += -(-array.nbytes // _ALIGN) * _ALIGN
     header = json.dumps({"key": key, "bytes": at, "arrays": entries}).encode()
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
         try:
-            file.write(_MAGIC + _HEAD.pack(len(header), zlib.crc32(header)) + header)
+            file.write(_MAGIC + _HEAD.pack(len(header), checksum(header)) + header)
             file.write(bytes(-file.tell() % _ALIGN))
             for array in flat.values():
                 file.write(_bytes(array))
@@ -48,6 +49,8 @@ def write_arrays(path: Path, key: str, arrays: Mapping[str, NDArray[Any]]) -> No
 
 def read_arrays(path: Path, key: str) -> dict[str, NDArray[Any]] | None:
     """The arrays, mapped read-only; None when there is no such file, it has another key, or it is damaged."""
+    if not path.is_file():
+        return None
     try:
         content = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))  # indexing a memmap is slow
     except (OSError, ValueError):  # ValueError: an empty file
@@ -66,20 +69,20 @@ def _header(content: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
     head = content[:at].tobytes()
     if not head.startswith(_MAGIC) or len(head) < at:
         raise ValueError("no header")
-    length, checksum = _HEAD.unpack(head[len(_MAGIC) :])
+    length, crc32 = _HEAD.unpack(head[len(_MAGIC) :])
     text = content[at : at + length].tobytes()
-    if zlib.crc32(text) != checksum:
+    if checksum(text) != crc32:
         raise ValueError("damaged header")
     return json.loads(text), -(-(at + length) // _ALIGN) * _ALIGN
 
 
 def _array(
-    content: NDArray[np.uint8], start: int, kind: str, at: int, length: int, checksum: int
+    content: NDArray[np.uint8], start: int, kind: str, at: int, length: int, crc32: int
 ) -> NDArray[Any]:
     if kind not in _KINDS:
         raise ValueError(f"no array of {kind}")
     data = content[start + at : start + at + length * np.dtype(kind).itemsize]
-    if zlib.crc32(data.data) != checksum:
+    if checksum(data.data) != crc32:
         raise ValueError("damaged array")
     return data.view(kind)
 

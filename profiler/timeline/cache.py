@@ -9,6 +9,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from profiler.timeline.kpis import Kpis
 from profiler.timeline.lifecycle import Lifecycle
 from traces.reader import Trace, open_trace
 
-__all__ = ["load_index"]
+__all__ = ["cache_key", "load_index"]
 
 FORMAT = 2  # raise it whenever what an index holds, or means, changes
 NAME = "timeline.cache"
@@ -44,12 +45,13 @@ def load_index(trace: Trace) -> Index:
     """The index of a trace: of a sealed one from disk where it is there and sound, else computed and kept."""
     if not trace.sealed:
         return build_index(trace)
-    key = _key(trace)
+    key = cache_key(trace)
     places = [trace.path / NAME, _user_cache() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.cache"]
     for place in places:
         arrays = read_arrays(place, key)
         if arrays is not None:
-            return _unpacked(arrays)
+            with suppress(KeyError, ValueError, TypeError, pl.exceptions.PolarsError):  # of another program
+                return _unpacked(arrays)
     index = build_index(open_trace(trace.path))  # its own reader, so that the whole tables are let go
     _keep(index, key, places)
     return index
@@ -67,7 +69,8 @@ def _keep(index: Index, key: str, places: list[Path]) -> None:
             continue
 
 
-def _key(trace: Trace) -> str:
+def cache_key(trace: Trace) -> str:
+    """What tells a sealed trace from every other."""
     sizes = sorted(
         f"{file.relative_to(trace.path)}={file.stat().st_size}" for file in trace.path.glob("rank-*/*")
     )

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -369,3 +370,24 @@ def test_a_reader_meets_a_seal_in_progress(tmp_path: Path) -> None:
     sealed = sealed_trace(tmp_path / "sealed.chunkscope", random_batches(5))
     shutil.copy(sealed / "rank-0/rows.arrow", path / "rank-0/rows.arrow")
     assert "rows.arrow: corrupt trace: sealed, but meta.json does not say so" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["meta.json", "seal.json", "rank-0/rows.arrow", "rank-0/events.arrow"])
+def test_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    path = sealed_trace(tmp_path / "t.chunkscope", random_batches(1))
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert "no ordinary file" in refusal(path)
+
+
+def test_a_pipe_in_place_of_a_stream_is_refused(tmp_path: Path) -> None:
+    path = bare_trace(tmp_path / "t.chunkscope")
+    os.mkfifo(path / "rank-0/rows.arrow")
+    assert "no ordinary file" in refusal(path)
+
+
+def test_a_seal_that_meta_does_not_know_of_is_refused(tmp_path: Path) -> None:
+    path = sealed_trace(tmp_path / "t.chunkscope", random_batches(1))
+    meta = json.loads((path / "meta.json").read_text())
+    write_document(path / "meta.json", {k: v for k, v in meta.items() if k not in ("sealed", "crc32")})
+    assert "sealed, but meta.json does not say so" in refusal(path)

@@ -58,7 +58,7 @@ def chrome(trace: Path, output: Path, from_s: float | None, to_s: float | None) 
     from traces.chrome import check_new, write_chrome
     from ui.tables import narrator, say
 
-    if from_s is not None and to_s is not None and from_s >= to_s:
+    if from_s is not None and to_s is not None and round(from_s * NS) >= round(to_s * NS):
         raise UserError(f"--from {from_s:g} is not before --to {to_s:g}: give an earlier --from")
     check_new(output)
     timeline = open_timeline(trace)

@@ -1,8 +1,12 @@
 """The Textual application: a theme of the palette's colours, and the replay screen."""
 
+import asyncio
+import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.app import App
@@ -22,6 +26,7 @@ from ui.tui.view import View
 __all__ = ["ChunkscopeApp", "make_app"]
 
 POLL_S = 0.5
+SIGNALLED = 128  # what a shell adds to the number of the signal that ended a program
 
 
 class ChunkscopeApp(App[None]):
@@ -50,6 +55,7 @@ class ChunkscopeApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the replay."""
+        self._end_on_signals()
         depth = self._depth()
         theme = theme_of(depth)
         self.register_theme(theme)
@@ -57,6 +63,14 @@ class ChunkscopeApp(App[None]):
         if self.console.color_system is None:
             self.picture.marks = replace(self.picture.marks, chunk=PLAIN.chunk)
         self.push_screen(ReplayScreen(self.picture, Inks(depth), self._clock, self._poll_s))
+
+    def _end_on_signals(self) -> None:
+        """Give the terminal back when asked to end: by the shell's code for the signal."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            code = SIGNALLED + number
+            asyncio.get_running_loop().add_signal_handler(number, partial(self.exit, return_code=code))
 
     def _depth(self) -> Depth:
         if self.no_color or self.console.color_system is None:

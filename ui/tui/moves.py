@@ -211,7 +211,7 @@ def trace_grew(picture: Picture) -> None:
 
 def _go_to_forward(picture: Picture, digits: str) -> None:
     start_ns = None
-    if digits.isdecimal() and len(digits) <= 10:
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 10:
         start_ns = picture.source.ask(lambda timeline: timeline.start_of_forward(int(digits)))
     if start_ns is None:
         picture.message = f"no forward #{shown(digits, INPUT_CELLS)} in this trace"

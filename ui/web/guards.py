@@ -14,6 +14,7 @@ __all__ = ["LOOPBACK", "guard"]
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _API = "/api/"
 _SERVED = ("/_dash-", "/assets/", "/_favicon.ico", "/_reload-hash")
+_CALLBACKS = "/_dash-update-component"
 _CATCH_ALL = "/<path:path>"  # Dash's route for whatever no other route takes
 _SHOWN = 80  # characters of an unknown path that its page repeats
 _POLICY = "; ".join(
@@ -42,6 +43,12 @@ def guard(server: Flask, pages: Collection[str], hosts: Collection[str] | None) 
         path = request.path
         if path.startswith(_API):
             return None if request.endpoint != _CATCH_ALL else (_missing_answer(path), 404)
+        if (
+            path == _CALLBACKS
+            and request.method == "POST"
+            and not _is_callback(request.get_json(silent=True))
+        ):
+            return jsonify({"error": "no request of these pages: it names no output"}), 400
         if path in pages or path.startswith(_SERVED):
             return None
         return _missing_page(path, pages), 404
@@ -56,6 +63,10 @@ def guard(server: Flask, pages: Collection[str], hosts: Collection[str] | None) 
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
+
+
+def _is_callback(body: object) -> bool:
+    return isinstance(body, dict) and all(name in body for name in ("output", "outputs", "inputs"))
 
 
 def _clipped(path: str) -> str:

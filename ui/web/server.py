@@ -30,6 +30,8 @@ def bind(host: str, port: int | None) -> socket.socket:
 
     UserError if there is none.
     """
+    if not host.strip():  # which the system would take for every address of the machine
+        raise UserError("--host is empty: give an address, as in 127.0.0.1")
     ports: Sequence[int] = range(_FIRST_PORT, _LAST_PORT + 1) if port is None else (port,)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     problem = ""
@@ -37,7 +39,8 @@ def bind(host: str, port: int | None) -> socket.socket:
         try:
             return socket.create_server((host, candidate), family=family)
         except (OSError, OverflowError) as error:
-            problem = getattr(error, "strerror", None) or str(error)
+            number = getattr(error, "errno", None)
+            problem = os.strerror(number) if number and number > 0 else str(error)
     tried = f"port {port}" if port is not None else f"ports {_FIRST_PORT} to {_LAST_PORT}"
     raise UserError(f"{host}, {tried}: {problem}: give another --host or --port")
 

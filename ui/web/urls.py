@@ -12,11 +12,13 @@ from profiler.timeline.tiles import GapDetail
 from ui.web.places import culprit_ns, worst_gap
 from ui.web.runs import Run, compared
 from ui.web.tile_queries import BadQuery, whole
+from ui.words import name
 
 __all__ = ["THEMES", "View", "read_theme", "read_view"]
 
 THEMES = ("light", "dark")
 _MOST_FIELDS = 32
+_SHOWN = 40  # characters of a bad value that a notice repeats
 _VISIBLE = 0.02  # of the time axis
 _AROUND = 12  # times a gap's length
 _LEAST_AROUND_NS = 1_000_000
@@ -64,6 +66,7 @@ def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
             return default()
 
     query = attempt(lambda: _fields(search), dict[str, str])
+    attempt(lambda: _check_theme(query), lambda: None)
     end_ns = _longest_ns(runs)
     run, gap = attempt(lambda: _gap(query, runs), lambda: worst_gap(runs))
     default = _default_range(runs[run], gap, end_ns)
@@ -82,6 +85,12 @@ def read_theme(search: str) -> str | None:
     except BadQuery:
         return None
     return theme if theme in THEMES else None
+
+
+def _check_theme(query: Mapping[str, str]) -> None:
+    theme = query.get("theme", THEMES[0])
+    if theme not in THEMES:
+        raise BadQuery(f"theme={name(theme[:_SHOWN])} is no theme: give {' or '.join(THEMES)}")
 
 
 def _fields(search: str) -> dict[str, str]:

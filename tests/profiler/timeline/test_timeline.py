@@ -1,5 +1,6 @@
 """What a view gets of a window, against polars over the trace's tables."""
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,8 @@ from engine.config import EngineConfig
 from profiler.forward_table import forward_table
 from profiler.stalls import stalls
 from profiler.tables import frame
+from profiler.timeline.array_file import read_arrays, write_arrays
+from profiler.timeline.cache import cache_key
 from profiler.timeline.tiles import Lane, LaneKind
 from profiler.timeline.timeline import Timeline, open_timeline
 from profiler.worst_gap import worst_gap
@@ -21,6 +24,7 @@ from tests.support.recorded import record_run
 from tests.support.three_runs import record_three_runs
 from tests.support.traces import MemoryTrace, forward
 from tests.support.workloads import Arrival, scenarios
+from traces.reader import open_trace
 
 EXAMPLES = min(settings().max_examples // 4, 250)  # an example records a run
 
@@ -186,6 +190,21 @@ def test_a_damaged_cache_is_not_believed(tmp_path: Path, at: float) -> None:
     cache.write_bytes(content)
     assert open_timeline(path).kpis == wanted
     cache.write_bytes(content[: int(at * len(content))])
+    assert open_timeline(path).kpis == wanted
+
+
+def test_a_sound_file_of_other_arrays_is_not_believed(tmp_path: Path) -> None:
+    path = record_three_runs(tmp_path)["chunked"]
+    wanted = open_timeline(path).kpis
+    key = cache_key(open_trace(path))
+    arrays = read_arrays(path / "timeline.cache", key)
+    assert arrays is not None
+    for name in ("rest", "stalls", "rows.role"):
+        kept = {other: array.copy() for other, array in arrays.items() if other != name}
+        write_arrays(path / "timeline.cache", key, kept)
+        assert open_timeline(path).kpis == wanted
+    (path / "timeline.cache").unlink()
+    os.mkfifo(path / "timeline.cache")
     assert open_timeline(path).kpis == wanted
 
 

@@ -1,5 +1,7 @@
 """What the screen shows of odd traces and in odd terminals."""
 
+import os
+import signal
 from array import array
 from pathlib import Path
 
@@ -175,3 +177,16 @@ def contrast(one: Color, other: Color) -> float:
 def luminance(colour: Color) -> float:
     parts = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in colour.normalized]
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_gives_the_terminal_back(chunked: Timeline, number: signal.Signals) -> None:
+    codes: list[int | None] = []
+
+    async def act(use: Session) -> None:
+        os.kill(os.getpid(), number)
+        await use.pilot.pause()
+        codes.append(use.app.return_code)
+
+    drive(chunked, act)
+    assert codes == [128 + number]

@@ -84,6 +84,13 @@ def test_a_foreign_host_name_is_refused(client: FlaskClient) -> None:
     assert client.get("/compare", headers={"Host": "[::1]:8050"}).status_code == 200
 
 
+@pytest.mark.parametrize("body", [None, [], {}, {"x": 1}, {"output": "a", "inputs": []}])
+def test_a_post_that_is_no_request_of_the_pages_is_refused(client: FlaskClient, body: Any) -> None:
+    answer = client.post("/_dash-update-component", json=body)
+    assert answer.status_code == 400
+    assert "no request of these pages" in answer.json["error"]
+
+
 def test_the_state_is_what_replay_says(client: FlaskClient, timelines: list[Timeline]) -> None:
     timeline = timelines[1]
     for t in (0, 60_000_000, (timeline.end_ns - timeline.start_ns) // 2, 10**15):
@@ -192,6 +199,7 @@ def test_a_good_address_is_taken_as_it_is(timelines: list[Timeline]) -> None:
         "rid=1&tok=0",
         "sel=3-",
         "sel=8-8",
+        "theme=blue",
     ],
 )
 def test_each_bad_value_has_one_notice_and_the_default(timelines: list[Timeline], search: str) -> None:

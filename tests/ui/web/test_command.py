@@ -43,6 +43,7 @@ def test_bad_input_is_one_line(trace: Path, tmp_path: Path, capfd: Capture) -> N
         capfd, "web", trace, "--host", "203.0.113.7", "--no-open"
     )
     assert "--port" in refused(capfd, "web", trace, "--port", "70000")
+    assert "--host is empty" in refused(capfd, "web", trace, "--host", " ", "--no-open")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port}" in refused(capfd, "web", trace, "--port", port, "--no-open")

@@ -41,8 +41,9 @@
   function moveTo(t, more = {}) {
     const { t0, t1 } = state.get();
     const span = t1 - t0;
-    const start = Math.max(0, Math.round(t - AHEAD * span));
-    const range = t < t0 || t >= t1 ? { t0: start, t1: start + span } : {};
+    const last = Math.max(0, state.endOf(state.get().run) + 1 - span); // beyond it lies nothing
+    const start = Math.min(last, Math.max(0, Math.round(t - AHEAD * span)));
+    const range = t < t0 || t > t1 ? { t0: start, t1: start + span } : {};
     state.set({ t, ...range, ...more }, "transport");
   }
 

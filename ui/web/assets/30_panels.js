@@ -41,7 +41,9 @@
         const answer = await Chunkscope.timeline.ask(`/api/state/${run}?t=${Math.round(t)}`);
         draw(answer, run);
       } catch (error) {
-        say(`the state cannot be read: ${error.message}`);
+        const lost = error instanceof TypeError; // what fetch gives when nobody answers
+        say(lost ? "the server does not answer: start chunkscope web again" : error.message);
+        document.getElementById("state-lines").replaceChildren();
       }
       if (stale) await new Promise((done) => setTimeout(done, Math.max(0, LEAST_MS - (performance.now() - asked))));
     }
