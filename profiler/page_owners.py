@@ -23,6 +23,8 @@ assert max(Owner) <= OWNER_MASK
 
 PAGE_BYTES = 4
 
+Ints = NDArray[np.int64]
+
 
 class Extents(NamedTuple):
     """Runs of consecutive pages of one state each, as (runs,) columns; rid and node are -1 for none."""
@@ -62,6 +64,7 @@ class PageOwners:
 
     def __init__(self, num_pages: int) -> None:
         self._states = np.zeros(num_pages + 1, dtype=np.int64)
+        self._places = np.zeros(num_pages + 1, dtype=np.int32)  # scratch of `_each_once`
         self._noted: list[_Noted] = []
         self._segments: list[_Segment] = []
 
@@ -95,24 +98,45 @@ class PageOwners:
         if not noted:
             return
         forwards, pages, states = _flatten(noted)
-        order = stable_order(pages)
-        forwards, pages, states = forwards[order], pages[order], states[order]
-        last = np.empty(
-            len(pages), dtype=np.bool_
-        )  # of a page told twice under a forward the last state counts
-        last[-1] = True
-        last[:-1] = (np.diff(pages) != 0) | (np.diff(forwards) != 0)
-        forwards, pages, states = forwards[last], pages[last], states[last]
-        before = np.empty_like(states)
-        before[1:] = states[:-1]
-        first = np.diff(pages, prepend=0) != 0
-        before[first] = self._states[pages[first]]
+        if self._each_once(pages):
+            before = self._states[pages]
+        else:
+            forwards, pages, states = _last_of_forward(forwards, pages, states)
+            before = np.empty_like(states)
+            before[1:] = states[:-1]
+            first = np.append(True, pages[1:] != pages[:-1])
+            before[first] = self._states[pages[first]]
         self._states[pages] = states  # of a page named twice the last assignment stays
         differs = states != before
-        forwards, pages, states = forwards[differs], pages[differs], states[differs]
-        order = stable_order(forwards)
+        if not differs.all():
+            forwards, pages, states = forwards[differs], pages[differs], states[differs]
+        forwards, pages, states = _in_order(forwards, pages, states)
         ids = np.array([each.forward_id for each in noted], dtype=np.uint32)
-        self._segments.append(_Segment(ids[forwards[order]], pages[order], states[order], keyframe=False))
+        self._segments.append(_Segment(ids[forwards], pages, states, keyframe=False))
+
+    def _each_once(self, pages: Ints) -> bool:
+        """Whether no page is named twice, as when each row of a few decode forwards got a new page."""
+        places = np.arange(len(pages), dtype=np.int32)
+        self._places[pages] = places
+        return bool((self._places[pages] == places).all())
+
+
+def _last_of_forward(forwards: Ints, pages: Ints, states: Ints) -> tuple[Ints, Ints, Ints]:
+    """By page, then forward; of a page told twice under a forward the last state counts."""
+    order = stable_order(pages)
+    forwards, pages, states = forwards[order], pages[order], states[order]
+    last = np.append((pages[1:] != pages[:-1]) | (forwards[1:] != forwards[:-1]), True)
+    return forwards[last], pages[last], states[last]
+
+
+def _in_order(forwards: Ints, pages: Ints, states: Ints) -> tuple[Ints, Ints, Ints]:
+    """By forward, then page; as they often are."""
+    rises = (forwards[1:] > forwards[:-1]) | ((forwards[1:] == forwards[:-1]) & (pages[1:] > pages[:-1]))
+    if rises.all():
+        return forwards, pages, states
+    by_page = stable_order(pages)
+    order = by_page[stable_order(forwards[by_page])]
+    return forwards[order], pages[order], states[order]
 
 
 def _flatten(
@@ -144,8 +168,8 @@ def _row_ids(rids: Sequence[IntColumn | None], sizes: Sequence[int]) -> NDArray[
 def _extents(segment: _Segment) -> Extents:
     """Compress pages into runs of one forward and one state."""
     ids, pages, states, keyframe = segment
-    breaks = (np.diff(pages) != 1) | (np.diff(states) != 0) | (np.diff(ids) != 0)
-    starts = np.concatenate(([0], np.flatnonzero(breaks) + 1))
+    breaks = (pages[1:] != pages[:-1] + 1) | (states[1:] != states[:-1]) | (ids[1:] != ids[:-1])
+    starts = np.append(0, np.flatnonzero(breaks) + 1)
     of_run = states[starts]
     return Extents(
         forward_id=ids[starts],

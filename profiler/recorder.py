@@ -31,7 +31,8 @@ from profiler.row_block import Columns, RowBlock, Sums, concatenated
 __all__ = ["Recorder", "Writer"]
 
 FLUSH_NS = 250_000_000
-FLUSH_ROWS = 4096
+FLUSH_FORWARDS = 4096
+FLUSH_ROWS = 16384  # a batch of a quarter of that costs a fifth more a row
 KEYFRAME_FORWARDS = 1024
 
 
@@ -54,7 +55,7 @@ class Writer(Protocol):
 class Recorder:
     """An `EngineObserver` that fills a trace; `close` it when the run has ended.
 
-    What was told is written after a forward when 250 ms of the run's time have passed, rows also when 4,096
+    What was told is written after a forward when 250 ms of the run's time have passed, rows also when 16,384
     of them wait. A TraceError of the writer (a full disk, say) goes through to whoever steps the engine.
 
     `shape` None leaves FLOPs and bytes unknown; `element_bytes` is the size of a weight and of a KV element.
@@ -137,7 +138,7 @@ class Recorder:
         self._forwards_seen += 1
 
     def _write_if_due(self, t_ns: int) -> None:
-        if t_ns - self._flushed_ns >= FLUSH_NS or len(self._records) >= FLUSH_ROWS:
+        if t_ns - self._flushed_ns >= FLUSH_NS or len(self._records) >= FLUSH_FORWARDS:
             self._write()
             self._flushed_ns = t_ns
             self._meta.tick(t_ns)

