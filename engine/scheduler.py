@@ -125,9 +125,10 @@ class Scheduler:
         if self.chunked_req is not None:
             self.chunked_req.inflight_middle_chunks += 1
         running_reqs = len(self.running)
+        end = adder.budgets()  # before placing, which takes the same tokens from the pool
         batch = self._place_prefill(adder.admitted, continued)
         record = self._record(batch, running_reqs)
-        record.budget_start, record.budget_end = start, adder.budgets()
+        record.budget_start, record.budget_end = start, end
         record.mixed_deducted_tokens = mixed
         record.stop_reason = adder.stop_reason if blocked else StopReason.QUEUE_EMPTY
         record.blocked_rid = blocked.rid if blocked else None

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.batch import ForwardMode
 from profiler.timeline.tiles import Chunk, GapDetail
 
 __all__ = ["GapPart", "PartKind", "gap_parts"]
@@ -31,7 +32,10 @@ class GapPart:
 
 
 def gap_parts(gap: GapDetail) -> tuple[GapPart, ...]:
-    """The culprits, most device time first, then the rest. Parts of no length are left out, but for OWN."""
+    """The culprits, most device time first, then the rest.
+
+    Parts of no length are left out, but for OWN, where it can be told from what rode along.
+    """
     own_ns = sum(forward.in_gap_ns for forward in gap.forwards if forward.forward_id == gap.own_forward_id)
     others_ns = sum(forward.in_gap_ns for forward in gap.forwards) - own_ns
     in_own = sum(chunk.in_gap_ns for chunk in gap.chunks if chunk.forward_id == gap.own_forward_id)
@@ -39,6 +43,7 @@ def gap_parts(gap: GapDetail) -> tuple[GapPart, ...]:
     decodes_ns = max(0, others_ns - charged)
     own_rest_ns = max(0, own_ns - in_own)
     known_ns = charged + in_own + decodes_ns + own_rest_ns
+    shared = gap.own_mode == ForwardMode.MIXED.name and gap.mixed_extra_ns is None
     rest = (
         (PartKind.DECODES, decodes_ns),
         (PartKind.OWN, own_rest_ns),
@@ -46,7 +51,7 @@ def gap_parts(gap: GapDetail) -> tuple[GapPart, ...]:
     )
     return (
         *(_prefill(gap, culprit.rid, culprit.name, culprit.device_ns) for culprit in gap.culprits),
-        *(_part(gap, kind, ns) for kind, ns in rest if ns > 0 or kind is PartKind.OWN),
+        *(_part(gap, kind, ns) for kind, ns in rest if ns > 0 or (kind is PartKind.OWN and not shared)),
     )
 
 

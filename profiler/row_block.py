@@ -109,7 +109,9 @@ class RowBlock:
         known = [part for part in parts if part is not None]
         if len(known) == len(parts):
             source = known[0].dtype
-            whole = np.frombuffer(b"".join(known), source)  # numpy's own concatenation takes twice as long
+            whole = np.frombuffer(
+                b"".join([part.data for part in known]), source
+            )  # numpy's own concatenation takes twice as long
             return whole.view(dtype) if source.itemsize == dtype.itemsize else whole.astype(dtype)
         if not known:
             return None

@@ -67,7 +67,11 @@ def why_waited(gap: GapDetail) -> str:
         return f"Prefill of {_names(gap)} took {share * 100:.0f} % of it, {_in_forwards(prefills)}."
     if gap.culprits:
         extra = gap.mixed_extra_ns
-        cost = "what they cost is not known" if extra is None else f"they cost it {duration(extra / 1e9)}"
+        cost = (
+            "how much of that forward was theirs is not known"
+            if extra is None
+            else f"they cost it {duration(extra / 1e9)}"
+        )
         return f"Tokens of {_names(gap)} rode in its own forward: {cost}."
     if others:
         return f"{_others_decoded(len(others))} while it had no row in them."

@@ -21,6 +21,7 @@ _STALLS = {
     LaneKind.STALL_MIXED: "stall: mixed extra",
     LaneKind.STALL_HELD: "stall: no KV",
     LaneKind.STALL_DEFERRED: "stall: deferred",
+    LaneKind.STALL_UNKNOWN: "stall: mixed forward, its extra unknown",
 }
 _ARROW = "late token"
 

@@ -107,9 +107,12 @@ class LaneMaker:
         mixed = rides & (extra > 0)
         end = self.forwards.end_ns[forward]
         within = _items(LaneKind.STALL_MIXED, end - extra, end, forward, number)
+        unknown = rides & (extra == UNKNOWN)
+        whole = _items(LaneKind.STALL_UNKNOWN, self.forwards.start_ns[forward], end, forward, number)
         return [
             {name: values[is_stall] for name, values in before.items()},
             {name: values[mixed] for name, values in within.items()},
+            {name: values[unknown] for name, values in whole.items()},
         ]
 
     def _reduced(

@@ -41,6 +41,7 @@ class LaneKind(IntEnum):
     STALL_MIXED = 4  # the mixed extra at the end of a MIXED own forward
     STALL_HELD = 5  # a stall in which it was held back itself: no KV for its next token, or retracted
     STALL_DEFERRED = 6  # a stall in which its decode was deferred by the prefill-decode interval
+    STALL_UNKNOWN = 7  # a MIXED own forward whose mixed extra is not known: the whole forward
 
 
 @dataclass(frozen=True, slots=True)

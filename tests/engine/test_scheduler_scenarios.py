@@ -53,6 +53,17 @@ def test_exact_lengths(page: int, length: int, chunks: list[tuple[int, int]], le
     assert budget.chunk == left
 
 
+def test_budgets_fall_by_what_was_admitted_and_by_no_more() -> None:
+    engine, prompts = make_engine(chunked_prefill_size=256), Prompts()
+    engine.submit(prompts.request(1000, 4))
+    plan = run_all(engine)[0].plan
+    start, end = plan.budget_start, plan.budget_end
+    assert start is not None
+    assert end is not None
+    assert start.input - end.input == 256
+    assert start.current - end.current == 256 + 1  # and a page of slack for the next token
+
+
 @pytest.mark.parametrize(("length", "kept"), [(15, 16), (1, 0)])
 def test_the_tree_keeps_whole_pages_of_what_has_kv(length: int, kept: int) -> None:
     engine, prompts = make_engine(chunked_prefill_size=4096, page_size=16), Prompts()

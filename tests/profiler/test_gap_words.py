@@ -90,7 +90,10 @@ def test_gaps_in_words() -> None:
     assert why_waited(WALL) == "Prefill of r7 and r8 took 85 % of it, in 2 forwards."
     assert why_waited(MIXED) == "Tokens of r7 rode in its own forward: they cost it 500 ms."
     unknown = gap(S, [forward(9, 0, S, "MIXED")], [chunk(7, 1, 1, 9, S)])
-    assert why_waited(unknown) == "Tokens of r7 rode in its own forward: what they cost is not known."
+    assert (
+        why_waited(unknown)
+        == "Tokens of r7 rode in its own forward: how much of that forward was theirs is not known."
+    )
     assert why_waited(ALONE) == "No forward of others lies in it: 100 ms is its own, 900 ms was no forward's."
     decodes = gap(S, [forward(3, 0, S // 4, "DECODE"), forward(4, S // 2, S, "DECODE")], [])
     assert why_waited(decodes) == "One forward of others ran while it had no row in them."

@@ -10,6 +10,7 @@ import pytest
 from tests.support.cli import call, refused, start, wait_for_rows, write_model, write_workload
 from tests.support.sound_trace import META, sound_tables
 from traces.writer import TraceWriter
+from ui.program import program
 
 Capture = pytest.CaptureFixture[str]
 
@@ -170,7 +171,7 @@ def test_a_sweep_is_a_trace_with_every_size_as_often_as_asked(tmp_path: Path, ca
     args = ["sweep", "--model", write_model(tmp_path), "--tokens", "4:300", "--repeats", 2, "-o", trace]
     code, out, err = call(capfd, *args)
     assert (code, out) == (0, "")
-    assert f"Next: chunkscope stats {trace}" in err
+    assert f"Next: {program()} stats {trace}" in err
     stats = call(capfd, "stats", trace, "--json").json
     assert (stats["forwards"], stats["largest_forward_tokens"]) == (20, 300)
     assert (stats["saturation"]["num_sizes"], stats["saturation"]["num_points"]) == (10, 20)

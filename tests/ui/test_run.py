@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.cli import call, refused, start, wait_for_rows, write_model, write_workload
 from traces.reader import open_trace
+from ui.program import program
 
 Capture = pytest.CaptureFixture[str]
 
@@ -45,7 +46,7 @@ def test_a_run_leaves_a_sealed_trace_and_says_what_to_type_next(
     options = ["--chunked-prefill-size", 32, "--page-size", 4, "--enable-mixed-chunk", "--seed", 9]
     code, out, err = call(capfd, "run", "--model", model, "--workload", workload, *options, "-o", trace)
     assert (code, out) == (0, "")
-    assert f"Next: chunkscope stats {trace}" in err
+    assert f"Next: {program()} stats {trace}" in err
     opened = open_trace(trace)
     assert opened.sealed
     assert opened.meta["model"]["load_format"] == "dummy"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ui.options import model_options, threads_option
+from ui.program import program
 
 __all__ = ["command"]
 
@@ -56,6 +57,7 @@ def command(
     run_demo(console, loaded, folder)
     say(console, f"The traces are in {folder}. To look further:")
     for path in trace_paths(folder).values():
-        say(console, f"  chunkscope stats {shlex.quote(str(path))}")
-    say(console, f"  chunkscope check {shlex.quote(str(folder))}/*")
+        say(console, f"  {program()} stats {shlex.quote(str(path))}")
+    say(console, f"  {program()} check {shlex.quote(str(folder))}/*")
+    say(console, f"The model, for runs of your own: --model {shlex.quote(str(model))}")
     open_pictures(console, list(trace_paths(folder).values()), no_open=no_open)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ui.options import model_options, output_option, policy_options, seed_option, threads_option
+from ui.program import program
 
 if TYPE_CHECKING:
     from engine.workload import Workload
@@ -68,7 +69,7 @@ def command(
     about = {"path": str(workload_path), "requests": len(workload.requests)}
     with RunProgress(console, output.name, workload.requests) as progress:
         session.record_run(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
-    say(console, f"The trace is in {output}. Next: chunkscope stats {shlex.quote(str(output))}")
+    say(console, f"The trace is in {output}. Next: {program()} stats {shlex.quote(str(output))}")
 
 
 def _load_workload(model: Path, load_format: str, path: Path, seed: int) -> "Workload":

@@ -49,7 +49,7 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("between tokens", _spread(summary["itl_s"])),
         ("to first token", _spread(summary["ttft_s"])),
         ("KV pages", f"{count(summary['kv_pages_peak'])} of {count(summary['kv_pages_total'])} at most"),
-        ("middle chunks", f"{count(summary['inflight_middle_chunks_max'])} of a request in flight at most"),
+        ("middle chunks", f"at most {count(summary['inflight_middle_chunks_max'])} of a request in flight"),
         ("retractions", count(summary["retractions"])),
         ("memory peak", _memory(summary)),
         ("saturation", saturation_point(summary["saturation"])),
@@ -75,5 +75,7 @@ def _gap(worst: Mapping[str, Any]) -> str:
         return "none: no request gave two tokens"
     text = f"{seconds(worst['gap_s'])} before token {worst['token_index']} of {name(worst['rid'])}"
     if worst["culprit_rids"]:
-        text += f"; forward {worst['culprit_forward_id']} of {name(worst['culprit_rids'][0])} took most of it"
-    return f"{text} ({plural(len(worst['forward_ids']), 'forward')} of others in it)"
+        forward, culprit = worst["culprit_forward_id"], worst["culprit_rids"][0]
+        text += f"; forward {forward}, by {name(culprit)}, took the largest part"
+    others = len(worst["forward_ids"])
+    return f"{text} ({plural(others, 'forward')} of others in it)" if others else f"{text}: its own forward"

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from ui.options import model_options, output_option, seed_option, threads_option
+from ui.program import program
 
 __all__ = ["command"]
 
@@ -51,4 +52,4 @@ def command(
     console = narrator()
     loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
     say(console, sweep(console, loaded, sizes, output, repeats=repeats, seed=seed))
-    say(console, f"The trace is in {output}. Next: chunkscope stats {shlex.quote(str(output))}")
+    say(console, f"The trace is in {output}. Next: {program()} stats {shlex.quote(str(output))}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ui.program import program
 from ui.tables import say
 
 __all__ = ["open_pictures"]
@@ -16,7 +17,7 @@ def open_pictures(console: Console, traces: Sequence[Path], *, no_open: bool) ->
     from ui.web.server import has_display
 
     if no_open or not has_display():
-        say(console, f"Their pictures: {shlex.join(['chunkscope', 'web', *map(str, traces)])}")
+        say(console, f"Their pictures: {shlex.join([program(), 'web', *map(str, traces)])}")
         return
     from ui.web.session import show_traces
 

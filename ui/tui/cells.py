@@ -23,6 +23,7 @@ WEIGHTS = {
     LaneKind.STALL_MIXED: 2.5,
     LaneKind.STALL_HELD: 2.5,
     LaneKind.STALL_DEFERRED: 2.5,
+    LaneKind.STALL_UNKNOWN: 2.5,
     LaneKind.QUEUED: 1.0,
 }
 INKS = {
@@ -31,6 +32,7 @@ INKS = {
     LaneKind.STALL_MIXED: Ink.MIXED,
     LaneKind.STALL_HELD: Ink.HELD,
     LaneKind.STALL_DEFERRED: Ink.DEFERRED,
+    LaneKind.STALL_UNKNOWN: Ink.MUTED,
     LaneKind.QUEUED: Ink.QUEUED,
     LaneKind.TOKEN: Ink.DECODE,
 }
@@ -105,6 +107,7 @@ def _glyph(kind: LaneKind, marks: Marks) -> str:
         LaneKind.STALL_MIXED: marks.mixed,
         LaneKind.STALL_HELD: marks.held,
         LaneKind.STALL_DEFERRED: marks.deferred,
+        LaneKind.STALL_UNKNOWN: marks.mixed,
         LaneKind.QUEUED: marks.queued,
         LaneKind.TOKEN: marks.decode,
     }[kind]

@@ -30,8 +30,8 @@ def sums(sums: Sums) -> str:
 
 
 def arrow(chunk: Chunk) -> str:
-    """What the arrow from a stall points at: the chunk that took most of it."""
-    return f"costliest chunk: {_chunk(chunk)}, {words.seconds((chunk.end_ns - chunk.start_ns) / 1e9)}"
+    """What the arrow from a stall points at: the chunk that took the largest part, and how much that is."""
+    return f"costliest chunk: {_chunk(chunk)}, {words.seconds(chunk.in_gap_ns / 1e9)}"
 
 
 def walls(timeline: Timeline, limit: int) -> list[dict[str, Any]]:

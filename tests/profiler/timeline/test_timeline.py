@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.batch import Outcome, Role
+from engine.batch import ForwardMode, Outcome, Role
 from engine.config import EngineConfig
 from profiler.forward_table import forward_table
 from profiler.stalls import stalls
@@ -23,7 +23,7 @@ from profiler.worst_gap import worst_gap
 from tests.support.recorded import record_run
 from tests.support.three_runs import record_three_runs
 from tests.support.traces import MemoryTrace, forward
-from tests.support.workloads import Arrival, scenarios
+from tests.support.workloads import Arrival, crowds, scenarios
 from traces.reader import open_trace
 
 EXAMPLES = min(settings().max_examples // 4, 250)  # an example records a run
@@ -142,6 +142,29 @@ def test_lane_stalls_are_those_of_the_list(run: Timeline) -> None:
         mixed = mine.filter(pl.col("mixed_extra_ns") > 0)
         assert lane.number[extra].tolist() == mixed["token_index"].to_list()
         assert lane.busy_ns[extra].tolist() == mixed["mixed_extra_ns"].to_list()
+
+
+@settings(max_examples=EXAMPLES)
+@given(crowds())
+def test_a_mixed_forward_of_unknown_cost_is_drawn_whole(
+    scenario: tuple[EngineConfig, list[Arrival]],
+) -> None:
+    with TemporaryDirectory() as directory:
+        trace, _ = record_run(Path(directory) / "t.chunkscope", *scenario)
+        timeline = Timeline(trace)
+        rows = frame(trace, "rows").select("rid", "forward_id", "role")
+        every = stalls(trace, min_ratio=0.0).join(
+            rows, left_on=["rid", "own_forward_id"], right_on=["rid", "forward_id"]
+        )
+        unknown = every.filter(
+            (pl.col("own_mode") == ForwardMode.MIXED.value)
+            & (pl.col("role") == Role.DECODE.value)
+            & pl.col("mixed_extra_ns").is_null()
+        )
+        for ref in timeline.lane_refs(timeline.start_ns, timeline.end_ns, 100)[0]:
+            lane = timeline.lane(ref.rid, timeline.start_ns, timeline.end_ns, 10_000)
+            drawn = lane.number[lane.kind == LaneKind.STALL_UNKNOWN].tolist()
+            assert drawn == sorted(unknown.filter(pl.col("rid") == ref.rid)["token_index"])
 
 
 def test_lanes_without_room_show_victims_and_long_prompts(runs: dict[str, Timeline]) -> None:

@@ -127,7 +127,7 @@ def test_a_run_without_a_point_says_what_would_give_one(evidence_of: EvidenceOf)
 def test_no_ceilings_name_the_command_that_measures_them(folder: Path, evidence_of: EvidenceOf) -> None:
     told = text(parts_of(evidence_of(0), [], LIGHT)["ceilings"])
     assert told.startswith("No ceilings were measured for <b>CPU</b>, 2 threads. ")
-    assert f"chunkscope ceilings {folder / 'whole.chunkscope'}" in told
+    assert f"chunkscope ceilings --threads 2 {folder / 'whole.chunkscope'}" in told
 
 
 @pytest.mark.parametrize(

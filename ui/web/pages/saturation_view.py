@@ -9,6 +9,7 @@ from dash.development.base_component import Component
 from profiler.ceilings import machine_of
 from profiler.saturation_words import answer, basis, price, sweep_command
 from ui.palette import Theme
+from ui.program import program
 from ui.si_words import bandwidth, dtype_word, flop_rate
 from ui.web.figures.roofline import HEIGHT as ROOFLINE_HEIGHT
 from ui.web.figures.roofline import MODES, roofline_figure
@@ -124,8 +125,10 @@ def _ceilings(evidence: Evidence) -> str | list[Component | str]:
     if machine is None:
         return "The trace does not say what machine it is from, so no ceilings are drawn."
     if ceilings is None:
-        command = f"chunkscope ceilings {shlex.quote(str(evidence.timeline.path))}"
-        return [f"No ceilings were measured for {shown(machine.label)}. On it: ", html.Code(command)]
+        threads = "" if machine.threads is None else f"--threads {machine.threads} "
+        command = f"{program()} ceilings {threads}{shlex.quote(str(evidence.timeline.path))}"
+        lacking = f"No ceilings were measured for {shown(machine.label)}. To measure them there: "
+        return [lacking, html.Code(command)]
     if roof is None:
         known = ", ".join(dtype_word(rate.dtype) for rate in ceilings.gemm)
         return (

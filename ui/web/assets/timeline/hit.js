@@ -6,9 +6,10 @@
   /** Codes of profiler.timeline.tiles.LaneKind. */
   const KIND = {
     QUEUED: 0, CHUNK: 1, TOKEN: 2, STALL_PREFILL: 3, STALL_MIXED: 4, STALL_HELD: 5, STALL_DEFERRED: 6,
+    STALL_UNKNOWN: 7,
   };
   const PREFERRED = [KIND.CHUNK, KIND.TOKEN, KIND.STALL_PREFILL, KIND.STALL_MIXED, KIND.STALL_HELD,
-    KIND.STALL_DEFERRED, KIND.QUEUED];
+    KIND.STALL_DEFERRED, KIND.STALL_UNKNOWN, KIND.QUEUED];
   const reaches = new WeakMap(); // array of ends -> the furthest end up to each item
 
   /** Index of the last value that is not above `wanted`, -1 where all are. */

@@ -41,6 +41,8 @@
       stallHeld: tile(7, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.25, 2)),
       stallMixed: tile(4, (own, size) =>
         dots(own, size, colour.page, colour.stallMixed, 0.4, colour.stallMixedText, 1.4)),
+      stallUnknown: tile(4, (own, size) =>
+        dots(own, size, colour.page, colour.stallMixed, 0.12, colour.stallMixed, 1)),
       strip: tile(7, (own, size) => hatch(own, size, colour.prefill, "rgba(255, 255, 255, 0.5)", 1, 0.9, true)),
       kvPrivate: tile(5, (own, size) => hatch(own, size, colour.page, colour.kvPrivate, 0.45, 1.6)),
       kvEvictable: tile(4, (own, size) => dots(own, size, colour.page, colour.page, 1, colour.kvLocked, 1.3)),

@@ -35,6 +35,10 @@
       [KIND.TOKEN]: [`${name} token ${count(items.number[i])}`, `forward ${count(items.forward_id[i])}`],
       [KIND.STALL_PREFILL]: [`${name} silent ${late}: others' prefill`, `${length}; click for what filled it`],
       [KIND.STALL_MIXED]: [`${name} slowed ${late}: mixed extra`, `${length}; click for what filled it`],
+      [KIND.STALL_UNKNOWN]: [
+        `${name} rode in a mixed forward ${late}`,
+        `${length} in all; what the chunk beside it cost is not known`,
+      ],
       [KIND.STALL_HELD]: [`${name} held back ${late}: no KV`, `${length}; click for what filled it`],
       [KIND.STALL_DEFERRED]: [`${name} deferred ${late}: interval`, `${length}; click for what filled it`],
     };

@@ -40,6 +40,7 @@
       [KIND.STALL_PREFILL, pattern.stallPrefill],
       [KIND.STALL_MIXED, pattern.stallMixed],
       [KIND.STALL_HELD, pattern.stallHeld],
+      [KIND.STALL_UNKNOWN, pattern.stallUnknown],
     ];
     for (const [kind, style] of fills) {
       eachOf(lane.items, kind, scale, (i, x0, x1) => brush.fill(style, x0, y, x1 - x0, height));
