@@ -313,7 +313,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     assert "no such trace: give a directory" in refusal(tmp_path / "missing.chunkscope")
     assert "a file, not a trace" in refusal(tmp_path / "file.chunkscope")
     assert "holds no meta.json: not a chunkscope trace" in refusal(tmp_path / "empty.chunkscope")
-    assert "Is a directory" in refusal(tmp_path / "odd.chunkscope")
+    assert "meta.json: no ordinary file" in refusal(tmp_path / "odd.chunkscope")
     assert "no such trace" in refusal(tmp_path / "a\0b")
     assert "File name too long: the trace cannot be read" in refusal(tmp_path / ("n" * 300))
     assert "no such trace" in refusal(tmp_path / "two\nlines")

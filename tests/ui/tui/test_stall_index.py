@@ -44,15 +44,13 @@ def test_the_longest_in_a_range(spans: Spans, start_ns: int, length: int) -> Non
 
 @given(SPANS, st.integers(1, 40))
 def test_what_is_covered(spans: Spans, columns: int) -> None:
-    width = 300 / columns
     for mixed in (False, True):
         covered = index(spans).covered(0, 300, columns, mixed=mixed)
+        ends = [(s[0], s[0] + s[1]) for s in spans if (s[2] == 0) == mixed]
         for column, is_covered in enumerate(covered.tolist()):
-            low, high = column * width, (column + 1) * width
-            reaches = any(s[0] < high and s[0] + s[1] > low for s in spans if (s[2] == 0) == mixed)
-            assert is_covered >= reaches
-            near = any(s[0] < high + 1 and s[0] + s[1] > low - 1 for s in spans if (s[2] == 0) == mixed)
-            assert is_covered <= near
+            low, high = 300 * column, 300 * (column + 1)  # in columns of a nanosecond, to be exact
+            assert is_covered >= any(a * columns < high and b * columns > low for a, b in ends)
+            assert is_covered <= any((a - 1) * columns < high and (b + 1) * columns > low for a, b in ends)
 
 
 def test_the_longest_of_each_request() -> None:
