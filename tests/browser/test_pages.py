@@ -253,6 +253,7 @@ def test_names_are_text(page: Page, three_runs: dict[str, Path], tmp_path: Path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         site.opened(page, "/trace")
         expect(page.locator("#trace-facts")).to_contain_text("<b>t.chunkscope")
+        page.close()  # before its server
 
 
 def test_a_malformed_address_is_named_and_the_default_shown(page: Page, site: Site) -> None:
@@ -289,3 +290,4 @@ def test_a_growing_trace_is_followed(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("Chunkscope.state.facts().worst") is None
         writer.close()
         expect(page.locator("#live-badge")).to_have_text("ended")
+        page.close()  # before its server

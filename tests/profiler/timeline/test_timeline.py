@@ -26,7 +26,7 @@ from tests.support.traces import MemoryTrace, forward
 from tests.support.workloads import Arrival, crowds, scenarios
 from traces.reader import open_trace
 
-EXAMPLES = min(settings().max_examples // 4, 250)  # an example records a run
+EXAMPLES = min(settings().max_examples // 8, 250)  # an example records a run
 
 
 @pytest.fixture(scope="module")
