@@ -50,8 +50,7 @@ def who_waits(chunked: Summary, mixed: Summary) -> str:
     """Why the two differ: the prefill forwards that run before the next token of the longest gap."""
     alone, together = _prefills(chunked), _prefills(mixed)
     left = f"{count(together)} of them" if together else "none"
-    mended = f"mixed (--enable-mixed-chunk), {left}: decodes ride along"
-    return f"Chunked, {_ran(alone)} before the next token; {mended}."
+    return f"Chunked, {_ran(alone)} before the next token; with --enable-mixed-chunk, {left}."
 
 
 def waited(gap: GapDetail) -> str:

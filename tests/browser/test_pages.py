@@ -101,7 +101,7 @@ def test_each_page_opens_on_traces_that_lack_tables(page: Page, lacking: Site) -
 
 def test_the_culprit_of_the_worst_gap_is_one_click_away(page: Page, site: Site) -> None:
     site.opened(page, query="?run=2")
-    page.get_by_role("button", name="Worst gap of all").click()
+    page.get_by_role("button", name="Worst of all").click()
     worst = max((t.worst_gap() for t in site.timelines[:3]), key=lambda gap: gap.gap_ns)
     panel = page.locator("#gap-panel")
     expect(panel.locator("h2")).to_contain_text(f"{worst.name} waited")

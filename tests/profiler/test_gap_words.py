@@ -149,9 +149,8 @@ def test_the_headline_of_runs_without_gaps() -> None:
 def test_who_waits_counts_the_prefill_forwards_in_the_gap() -> None:
     wall, rides, some = summary(1, ("EXTEND",) * 10), summary(1, ("DECODE",)), summary(1, ("EXTEND", "MIXED"))
     assert who_waits(wall, rides) == (
-        "Chunked, 10 prefill forwards of others run before the next token; "
-        "mixed (--enable-mixed-chunk), none: decodes ride along."
+        "Chunked, 10 prefill forwards of others run before the next token; with --enable-mixed-chunk, none."
     )
-    assert "mixed (--enable-mixed-chunk), 2 of them: decodes ride along" in who_waits(wall, some)
+    assert "with --enable-mixed-chunk, 2 of them" in who_waits(wall, some)
     assert "no prefill forward of others runs" in who_waits(rides, rides)
     assert "one prefill forward of others runs" in who_waits(summary(1, ("EXTEND",)), rides)

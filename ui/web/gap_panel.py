@@ -53,7 +53,7 @@ def gap_panel(runs: Sequence[Run], run: Run, gap: GapDetail | None) -> list[Comp
 
 def _over(words: str) -> html.Div:
     """The line above the panel's title; its button goes to the longest gap of all runs."""
-    button = html.Button("Worst gap of all", title="select the longest gap of all runs", **data(act="worst"))
+    button = html.Button("Worst of all", title="select the longest gap of all runs", **data(act="worst"))
     return html.Div([html.Span(words), button], className="over")
 
 
@@ -69,7 +69,7 @@ def _place(run: Run, gap: GapDetail) -> str:
     mine = ((stalls["rid"] == gap.rid) & (stalls["token_index"] == gap.token_index)).arg_true()
     if not len(mine):
         return f"Selected gap, run {run.letter}"
-    return f"Selected gap, {count(mine[0] + 1)} of {count(len(stalls))} listed in {run.letter}"
+    return f"Selected gap, {count(mine[0] + 1)} of {count(len(stalls))} in {run.letter}"
 
 
 def _parts(gap: GapDetail) -> list[Component]:
