@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from profiler.forward_table import UNKNOWN
 from profiler.request_rows import RequestRows
-from profiler.timeline.requests import UNKNOWN, Requests, known
+from profiler.timeline.requests import Requests, known
 from profiler.timeline.tiles import LaneRef
 
 __all__ = ["lane_refs", "lane_rids", "ref"]

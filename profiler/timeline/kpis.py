@@ -14,7 +14,7 @@ from profiler.tables import TraceLike, frame
 from profiler.timeline.requests import Requests
 from profiler.token_gaps import Gaps
 
-__all__ = ["Kpis", "kpis"]
+__all__ = ["Kpis", "kpis", "largest"]
 
 Ints = NDArray[np.int64]
 
@@ -60,8 +60,8 @@ def kpis(
         output_tokens=len(at),
         output_tokens_per_s=_rate(times, requests, forwards),
         kv_pages_peak=_peak_pages(forwards),
-        kv_pages_total=_largest(forwards.pages_total),
-        largest_forward_tokens=_largest(
+        kv_pages_total=largest(forwards.pages_total),
+        largest_forward_tokens=largest(
             np.where(
                 (forwards.extend_tokens != UNKNOWN) & (forwards.decode_tokens != UNKNOWN),
                 forwards.extend_tokens + forwards.decode_tokens,
@@ -93,15 +93,16 @@ def _rate(times: Ints, requests: Requests, forwards: ForwardTable) -> float | No
     return float(len(times) / (int(times.max()) - int(starts.min())) * 1e9)
 
 
-def _largest(values: Ints) -> int | None:
-    largest = int(values.max(initial=UNKNOWN))
-    return None if largest == UNKNOWN else largest
+def largest(values: Ints) -> int | None:
+    """The largest known value of a column of counts."""
+    found = int(values.max(initial=UNKNOWN))
+    return None if found == UNKNOWN else found
 
 
 def _peak_pages(forwards: ForwardTable) -> int | None:
     kinds = (forwards.pages_total, forwards.pages_free, forwards.pages_evictable)
     known = np.logical_and.reduce([kind != UNKNOWN for kind in kinds])
-    return _largest((kinds[0] - kinds[1] - kinds[2])[known])
+    return largest((kinds[0] - kinds[1] - kinds[2])[known])
 
 
 def _queue(requests: Requests) -> float | None:

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from profiler.forward_table import UNKNOWN
 from profiler.tables import TraceLike, frame
 
 __all__ = ["Requests", "requests_of"]
 
 Ints = NDArray[np.int64]
 
-UNKNOWN = -1
 _TIMES = ("arrival_ns", "first_scheduled_ns", "first_token_ns", "finish_ns")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.culprits import Culprit
+from profiler.forward_table import UNKNOWN
 
 __all__ = [
     "UNKNOWN",
@@ -27,8 +28,6 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
-
-UNKNOWN = -1
 
 
 class LaneKind(IntEnum):

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from profiler.forward_table import UNKNOWN
 from profiler.replay import Replay, SchedulerState
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
 from profiler.timeline.gap_details import ChunkRows, GapReader
-from profiler.timeline.kpis import Kpis
+from profiler.timeline.kpis import Kpis, largest
 from profiler.timeline.lanes import LaneMaker
 from profiler.timeline.requests import Requests, requests_of
 from profiler.timeline.strip import counters, strip
@@ -76,7 +75,7 @@ class Timeline:
         size = engine.get("chunked_prefill_size") if isinstance(engine, dict) else None
         if isinstance(size, int) and size > 0:
             return size
-        return _largest(self._index.forwards.chunk_budget_start_tokens)
+        return largest(self._index.forwards.chunk_budget_start_tokens)
 
     @property
     def largest_forward_tokens(self) -> int | None:
@@ -237,8 +236,3 @@ class Timeline:
         starts = self._index.stalls["start_ns"].to_numpy()
         by_time = np.argsort(starts, kind="stable")
         return starts[by_time], by_time
-
-
-def _largest(values: Any) -> int | None:
-    largest = int(values.max(initial=UNKNOWN))
-    return None if largest == UNKNOWN else largest

@@ -1,6 +1,7 @@
 """What a view gets of a window, against polars over the trace's tables."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -165,6 +166,18 @@ def test_a_mixed_forward_of_unknown_cost_is_drawn_whole(
             lane = timeline.lane(ref.rid, timeline.start_ns, timeline.end_ns, 10_000)
             drawn = lane.number[lane.kind == LaneKind.STALL_UNKNOWN].tolist()
             assert drawn == sorted(unknown.filter(pl.col("rid") == ref.rid)["token_index"])
+
+
+def test_the_numbers_above_the_picture_are_those_of_the_summary(runs: dict[str, Timeline]) -> None:
+    for timeline in runs.values():
+        shown, summary = timeline.kpis, timeline.summary
+        assert asdict(shown.ttft_s) == summary["ttft_s"]
+        assert asdict(shown.itl_s) == summary["itl_s"]
+        for name in (
+            *("output_tokens", "output_tokens_per_s", "kv_pages_peak", "kv_pages_total"),
+            *("largest_forward_tokens", "activation_peak_bytes"),
+        ):
+            assert getattr(shown, name) == summary[name]
 
 
 def test_lanes_without_room_show_victims_and_long_prompts(runs: dict[str, Timeline]) -> None:
