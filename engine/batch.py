@@ -78,10 +78,12 @@ class ForwardBatch:
     prefix_lens: IntColumn
     extend_lens: IntColumn
     cached_tokens: IntColumn  # credited to the request by this row
-    input_ids: IntColumn  # (tokens,), rows after one another
+    input_ids: IntColumn  # (tokens,), rows after one another; NO_TOKEN where the row awaits its token
     pages: (
         "list[array[int]]"  # a row's pages in order, at least ceil(seq_len / page_size); copy before keeping
     )
+    # (rows,) the row of the forward before that samples this row's input; -1 where it is known. None: all are
+    awaited_rows: IntColumn | None = None
 
     @property
     def num_rows(self) -> int:

@@ -3,7 +3,7 @@
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "MonotonicClock"]
+__all__ = ["Clock", "MonotonicClock", "VirtualClock"]
 
 
 class Clock(Protocol):
@@ -34,3 +34,18 @@ class MonotonicClock:
         delay_ns = t_ns - self.now_ns()
         if delay_ns > 0:
             time.sleep(delay_ns / 1e9)
+
+
+class VirtualClock:
+    """A clock that stands still until it is waited on, for forwards that are simulated."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def now_ns(self) -> int:
+        """Nanoseconds of simulated time."""
+        return self._now_ns
+
+    def wait_until(self, t_ns: int) -> None:
+        """Jump to `t_ns`; nothing happens if that is past."""
+        self._now_ns = max(self._now_ns, t_ns)

@@ -23,6 +23,7 @@ class EngineConfig:
     page_size: int = 1
     max_total_tokens: int | None = None
     enable_mixed_chunk: bool = False
+    disable_overlap_schedule: bool = False
     disable_radix_cache: bool = False
     schedule_policy: str = "fcfs"
     schedule_conservativeness: float = 1.0

@@ -66,6 +66,11 @@ def policy_options() -> Callable[[F], F]:
         click.option("--page-size", type=int, default=1, show_default=True, help="Tokens a KV page holds."),
         click.option("--max-total-tokens", type=int, help="Tokens the KV pool holds.  [default: what fits]"),
         click.option("--enable-mixed-chunk", is_flag=True, help="Let decode rows ride in a prefill forward."),
+        click.option(
+            "--disable-overlap-schedule",
+            is_flag=True,
+            help="Process each result before the next forward is planned.",
+        ),
         click.option("--disable-radix-cache", is_flag=True, help="Share no prefixes between requests."),
         click.option("--schedule-policy", default="fcfs", show_default=True),
         click.option("--schedule-conservativeness", type=float, default=1.0, show_default=True),

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from engine.batch import ForwardBatch
 
-__all__ = ["NO_TOKEN", "Executor", "ForwardResult"]
+__all__ = ["NO_TOKEN", "Executor", "FinishedForward", "ForwardResult", "PendingForward"]
 
 NO_TOKEN = -1  # stands where a row needed no logits
 
@@ -23,9 +23,33 @@ class ForwardResult:
     memory_peak_bytes: int | None = None  # the most held during it
 
 
-class Executor(Protocol):
-    """Computes a batch: writes its tokens' KV through the rows' pages and samples one token a row."""
+class PendingForward(Protocol):
+    """A forward that was launched."""
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
-        """Run one forward to its end."""
+    def result(self) -> ForwardResult:
+        """Wait for its end and return what came out; what went wrong in it is raised here."""
+        ...
+
+
+class FinishedForward:
+    """A PendingForward of an executor that computes at launch."""
+
+    def __init__(self, result: ForwardResult) -> None:
+        self._result = result
+
+    def result(self) -> ForwardResult:
+        """The result, at once."""
+        return self._result
+
+
+class Executor(Protocol):
+    """Computes batches: writes their tokens' KV through the rows' pages and samples one token a row."""
+
+    def launch(self, batch: ForwardBatch) -> PendingForward:
+        """Start a forward, which runs when those launched before it have ended: the KV pool relies on it.
+
+        `batch.pages` are the scheduler's own rows: copy what is needed later before returning. A row of
+        `batch.awaited_rows` takes as its input the token that the forward launched last samples for that
+        row of its own, whether or not that forward has ended.
+        """
         ...
