@@ -5,17 +5,19 @@ The rules are SGLang 0.5.23's; docs/architecture.md lists where this engine devi
 
 from collections.abc import Sequence
 from enum import Enum
+from itertools import chain
 
 from engine.batch import StopReason
 from engine.cache import KVCache
 from engine.cache.allocator import ceil_page, floor_page
 from engine.config import EngineConfig
+from engine.drain import DrainSimulation
 from engine.observer import Budgets
+from engine.priority import PriorityRules
 from engine.request import Request
+from engine.reserve import CLIP_MAX_NEW_TOKENS, Reserve
 
-__all__ = ["CLIP_MAX_NEW_TOKENS", "AddResult", "PrefillAdder"]
-
-CLIP_MAX_NEW_TOKENS = 4096  # clips the reservation, never the generation
+__all__ = ["AddResult", "PrefillAdder"]
 
 
 class AddResult(Enum):
@@ -44,18 +46,23 @@ class PrefillAdder:
         running: Sequence[Request],
         new_token_ratio: float,
         mixed_decode_tokens: int = 0,
+        reserve: Reserve | None = None,
     ) -> None:
+        """`reserve` holds what `running` are still expected to need."""
         self.admitted: list[Request] = []
         self.chunked_req: Request | None = None  # the request cut in this round
         self.stop_reason = StopReason.QUEUE_EMPTY
+        self._config = config
         self._cache = cache
+        self._running = running
+        self._ratio = new_token_ratio
+        self._reserve = Reserve(running) if reserve is None else reserve
+        self._drain = DrainSimulation(new_token_ratio)
         self._page = cache.page_size
         self._input = config.max_prefill_tokens - mixed_decode_tokens
         chunk = config.chunk_tokens
         self._chunk = None if chunk is None else chunk - mixed_decode_tokens
-        self._total_offset = mixed_decode_tokens + sum(
-            min(r.max_new_tokens - r.output_len, CLIP_MAX_NEW_TOKENS) * new_token_ratio for r in running
-        )
+        self._total_offset = mixed_decode_tokens + self._reserve.tokens(new_token_ratio)
         self._current_offset = mixed_decode_tokens
 
     @property
@@ -117,20 +124,35 @@ class PrefillAdder:
 
     def add(self, request: Request) -> AddResult:
         """Try a waiting request whose prefix was matched; admits it whole, cut, or not at all."""
-        extend = len(request.tokens) - request.prefix_len
-        reserve = min(max(request.max_new_tokens - request.output_len, 0), CLIP_MAX_NEW_TOKENS)
+        most = self._config.prefill_max_requests
+        if most is not None and len(self.admitted) >= most:
+            return self._stop(StopReason.MAX_REQUESTS)
         if request.node is not None:
             self._cache.tree.lock(request.node)  # a prefix in use is no longer evictable
-        verdict = self._place(request, extend, extend + reserve + self._page)
+        drains = self._config.disable_radix_cache and request.sampling.ignore_eos
+        verdict = self._place_by_drain(request) if drains else self._place(request)
         if verdict is not None:
             if request.node is not None:
                 self._cache.tree.unlock(request.node)
             return verdict
         return self.state()
 
-    def _place(self, request: Request, extend: int, need: int) -> AddResult | None:
+    def preempt_for(self, request: Request, rules: PriorityRules) -> list[Request]:
+        """Running requests that give way so that `request`, whose prefix was matched, can be tried.
+
+        Their reservations are taken off the total budget at once; empty when that does not make the room.
+        """
+        extend = len(request.tokens) - request.prefix_len
+        need = extend + min(request.max_new_tokens, CLIP_MAX_NEW_TOKENS) - self.rem_total_tokens
+        victims = rules.victims(request, self._running, need, self._reserved)
+        self._total_offset -= sum(map(self._reserved, victims))
+        return victims
+
+    def _place(self, request: Request) -> AddResult | None:
         """Commit the request and return None, or say why it does not fit."""
-        if need >= self.rem_total_tokens:
+        extend = len(request.tokens) - request.prefix_len
+        reserve = min(max(request.max_new_tokens - request.output_len, 0), CLIP_MAX_NEW_TOKENS)
+        if extend + reserve + self._page >= self.rem_total_tokens:
             return self._stop(StopReason.TOTAL)
         paged = ceil_page(extend, self._page)
         if self._chunk is None:
@@ -141,10 +163,36 @@ class PrefillAdder:
         self._commit(request, extend, min(request.max_new_tokens, CLIP_MAX_NEW_TOKENS))
         return None
 
+    def _place_by_drain(self, request: Request) -> AddResult | None:
+        """As `_place`, for a request that ignores EOS while nothing is cached; it cuts between pages too."""
+        extend = len(request.tokens)
+        paged = ceil_page(extend, self._page) + self._page
+        free = self.rem_current_tokens - paged
+        if free < 0:
+            return self._stop(StopReason.CURRENT)
+        if paged > self.rem_total_tokens:
+            return self._stop(StopReason.TOTAL)
+        if not self._drain.fits(request, chain(self._running, self.admitted), free):
+            return self._stop(StopReason.TOTAL)
+        if self._chunk is None or extend <= self._chunk:
+            self._commit(request, extend, min(request.max_new_tokens, CLIP_MAX_NEW_TOKENS))
+        elif self._chunk <= 0:
+            return self._stop(StopReason.CHUNK)
+        else:
+            self._commit(request, self._chunk, 0)
+            self.chunked_req = request
+        return None
+
     def _cut(self, request: Request) -> AddResult | None:
         """Admit the first chunk: its absolute end lies on a page, and no decode space is reserved."""
         assert self._chunk is not None
-        end = floor_page(request.prefix_len + floor_page(self._chunk, self._page), self._page)
+        if self.chunked_req is not None and self._config.schedule_policy == "shortest-prefill-first":
+            return self._stop(StopReason.ORDER)  # a half-done request did not use up the chunk
+        length = floor_page(self._chunk, self._page)
+        align = self._config.truncation_align_size
+        if align is not None:
+            length = length // align * align
+        end = floor_page(request.prefix_len + length, self._page)
         if end <= request.prefix_len:
             return self._stop(StopReason.ALIGN)
         self._commit(request, end - request.prefix_len, 0)
@@ -160,6 +208,9 @@ class PrefillAdder:
         self._input -= paged
         if self._chunk is not None:
             self._chunk -= paged
+
+    def _reserved(self, request: Request) -> float:
+        return self._reserve.of(request, self._ratio)
 
     def _obtainable_for(self, request: Request) -> int:
         """Tokens that the request could take at once: all obtainable pages and the rest of its open page."""

@@ -72,10 +72,59 @@ def policy_options() -> Callable[[F], F]:
             help="Process each result before the next forward is planned.",
         ),
         click.option("--disable-radix-cache", is_flag=True, help="Share no prefixes between requests."),
-        click.option("--schedule-policy", default="fcfs", show_default=True),
+        click.option(
+            "--schedule-policy",
+            default="fcfs",
+            show_default=True,
+            metavar="POLICY",
+            help="Order of waiting requests: fcfs, lof (longest output first), random; by the prefix cache "
+            "(fcfs without one): lpm (longest prefix match), dfs-weight, shortest-prefill-first.",
+        ),
         click.option("--schedule-conservativeness", type=float, default=1.0, show_default=True),
         click.option("--max-running-requests", type=int, help="[default: by the KV pool]"),
+        click.option("--prefill-max-requests", type=int, help="Requests a prefill forward may take."),
+        click.option(
+            "--prefill-decode-interval",
+            type=int,
+            default=0,
+            show_default=True,
+            help="Decode forwards between two prefill forwards.",
+        ),
+        click.option(
+            "--prefill-decode-interval-min-bs",
+            type=int,
+            default=0,
+            show_default=True,
+            help="Fewer running requests than this defer no prefill.",
+        ),
+        click.option(
+            "--truncation-align-size", type=int, help="Cut a prompt's first chunk to a multiple of this."
+        ),
+        *_priority_options(),
     )
+
+
+def _priority_options() -> list[Callable[[F], F]]:
+    return [
+        click.option(
+            "--enable-priority-scheduling", is_flag=True, help="Order by the requests' priority first."
+        ),
+        click.option(
+            "--disable-priority-preemption",
+            is_flag=True,
+            help="Let no running request give way to a more urgent one.",
+        ),
+        click.option(
+            "--priority-scheduling-preemption-threshold",
+            type=int,
+            default=10,
+            show_default=True,
+            help="A request gives way to one more urgent by more than this.",
+        ),
+        click.option(
+            "--schedule-low-priority-values-first", is_flag=True, help="A smaller priority is more urgent."
+        ),
+    ]
 
 
 def output_option() -> Callable[[F], F]:
