@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import WorkloadError
 from engine.workload import load_workload, random_ids, shared_prefix, uniform_requests
-from engine.workload_line import parse_line
+from engine.workload.own import parse_line
 
 VOCAB = 1000
 
