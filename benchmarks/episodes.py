@@ -12,7 +12,7 @@ import numpy as np
 from engine.batch import ForwardBatch
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.request import Request, SamplingParams
 from engine.shapes import ModelShape
 from engine.workload import random_ids, shared_prefix
@@ -71,12 +71,12 @@ class InventedDevice:
         self._clock = clock
         self._rng = rng
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
         start_ns = self._clock.now_ns()
         tokens, kv_tokens = len(batch.input_ids), int(batch.seq_lens.sum())
         cost_ns = 5_000_000 + 22_000 * max(0, tokens - 200) + 400 * kv_tokens
         self._clock.t_ns += round(cost_ns * self._rng.lognormal(0, 0.03))
-        return ForwardResult([1] * batch.num_rows, start_ns, self._clock.now_ns())
+        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self._clock.now_ns()))
 
 
 def record_episode(path: Path, forwards: int, *, mixed: bool, seed: int) -> Trace:

@@ -26,7 +26,7 @@ from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.executors.protocol import Executor, ForwardResult
+from engine.executors.protocol import Executor, FinishedForward, ForwardResult
 from engine.observer import EngineObserver, Event, ForwardRecord, NullObserver
 from engine.request import Request, SamplingParams
 from engine.shapes import ModelShape
@@ -96,10 +96,10 @@ class NoModel:
         self._clock = clock
         self._pace_ns = pace_ns
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
         start_ns = self._clock.t_ns
         self._clock.t_ns += self._pace_ns
-        return ForwardResult([1] * batch.num_rows, start_ns, self._clock.t_ns)
+        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self._clock.t_ns))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.batch import ByteColumn, ForwardBatch, ForwardMode, IntColumn, Role
 from engine.cache import KVCache
+from engine.executors.protocol import NO_TOKEN
 from engine.request import Request
 
 __all__ = ["build_batch"]
@@ -19,19 +20,22 @@ def build_batch(
     roles: Sequence[Role],
     cached: Sequence[int],
     cache: KVCache,
+    last: ForwardBatch | None = None,
 ) -> ForwardBatch:
-    """Extend rows take `[prefix_len, extend_end)` of their request, decode rows its last token.
+    """Extend rows take `[prefix_len, extend_end)` of their request, decode rows the token before their end.
 
-    `roles` and `cached` (newly credited tokens) are those of the extend rows. Pages must be allocated.
+    `roles` and `cached` (newly credited tokens) are those of the extend rows. Pages must be allocated. A
+    decode row whose token `last`, the forward before, is still to sample awaits it.
     """
     requests = [*extend, *decode]
-    decode_prefix = [len(r.tokens) - 1 for r in decode]
-    prefix_lens = _ints([r.prefix_len for r in extend] + decode_prefix)
-    ends = _ints([r.extend_end for r in extend] + [p + 1 for p in decode_prefix])
+    decode_ends = [r.kv_len for r in decode]
+    prefix_lens = _ints([r.prefix_len for r in extend] + [end - 1 for end in decode_ends])
+    ends = _ints([r.extend_end for r in extend] + decode_ends)
     input_ids = array("i")
     for request in extend:
         input_ids.extend(request.tokens[request.prefix_len : request.extend_end])
-    input_ids.extend(r.tokens[-1] for r in decode)
+    known = [len(r.tokens) >= r.kv_len for r in decode]
+    input_ids.extend(r.tokens[-1] if k else NO_TOKEN for r, k in zip(decode, known, strict=True))
     return ForwardBatch(
         forward_id=forward_id,
         mode=_mode(len(extend), len(decode)),
@@ -46,7 +50,17 @@ def build_batch(
         cached_tokens=_ints([*cached, *[0] * len(decode)]),
         input_ids=np.frombuffer(input_ids, dtype=np.int32),
         pages=[cache.row_pages(r) for r in requests],
+        awaited_rows=None if all(known) else _awaited_rows(len(extend), decode, known, last),
     )
+
+
+def _awaited_rows(
+    num_extend_seqs: int, decode: Sequence[Request], known: Sequence[bool], last: ForwardBatch | None
+) -> IntColumn:
+    assert last is not None, "only a forward in flight can hold a token back"
+    row_of = {request.rid: row for row, request in enumerate(last.requests)}
+    awaited = [-1 if k else row_of[r.rid] for r, k in zip(decode, known, strict=True)]
+    return _ints([-1] * num_extend_seqs + awaited)
 
 
 def _mode(extend: int, decode: int) -> ForwardMode:

@@ -1,6 +1,7 @@
 """`Engine`: submit requests, `step` until they have ended. The loop is `Engine.step`."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from engine.cache import KVCache
 from engine.clock import Clock, MonotonicClock
@@ -8,13 +9,26 @@ from engine.config import EngineConfig
 from engine.decode_memory import clip_max_new_tokens
 from engine.errors import WorkloadError
 from engine.event_log import EventLog
-from engine.executors.protocol import Executor, ForwardResult
+from engine.executors.protocol import Executor, ForwardResult, PendingForward
 from engine.observer import EngineObserver, EventKind, ForwardRecord, NullObserver
 from engine.request import FinishReason, Request
 from engine.results import Results, process_results
 from engine.scheduler import Plan, Scheduler
 
 __all__ = ["Engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A forward between its launch and its result; times in nanoseconds of the engine's clock."""
+
+    plan: Plan
+    pending: PendingForward
+    plan_start_ns: int
+    plan_end_ns: int
+    launch_start_ns: int
+    launch_end_ns: int
+    overlapped: bool  # planned while the result of the forward before was outstanding
 
 
 class Engine:
@@ -54,11 +68,12 @@ class Engine:
         self._executor = executor
         self._eos_token_ids = eos_token_ids
         self._aborts: dict[int, str] = {}
+        self._in_flight: _Flight | None = None  # under overlap, from one step to the next
 
     @property
     def has_work(self) -> bool:
-        """Whether any request has not ended."""
-        return bool(self.requests)
+        """Whether any request has not ended, or a forward's result is outstanding."""
+        return bool(self.requests) or self._in_flight is not None
 
     def submit(self, request: Request) -> None:
         """Queue a request. Raises WorkloadError when it could never be served."""
@@ -92,41 +107,73 @@ class Engine:
                 self.clock.wait_until(todo[at].arrival_ns)
 
     def step(self) -> ForwardRecord | None:
-        """One round: plan, launch, process. None when nothing could run."""
+        """One round; returns the forward whose result it processed, None when there was none."""
         self._apply_aborts()
+        overlap = not self.config.disable_overlap_schedule
+        record = self._step_overlapped() if overlap else self._step_plain()
+        if record is None and not self.has_work:
+            self.scheduler.ratio.reset()
+        self._flush_events()
+        return record
+
+    def _step_plain(self) -> ForwardRecord | None:
+        """Plan a forward, run it, process its result."""
+        flight = self._launch()
+        return self._process(flight)
+
+    def _step_overlapped(self) -> ForwardRecord | None:
+        """Plan a forward and start it, then process the result of the one before, which ran meanwhile."""
+        previous = self._in_flight
+        self._in_flight = self._launch(overlapped=previous is not None)
+        return self._process(previous)
+
+    def _launch(self, *, overlapped: bool = False) -> _Flight | None:
+        """Plan and start a forward; None when nothing can run."""
         plan_start_ns = self.clock.now_ns()
         plan = self.scheduler.plan()
         plan_end_ns = self.clock.now_ns()
         self._end_aborted()
         if plan is None:
-            self._idle()
             return None
+        for request in plan.batch.requests[: plan.batch.num_extend_seqs]:
+            if request.first_scheduled_ns is None:
+                request.first_scheduled_ns = plan_end_ns
         launch_start_ns = self.clock.now_ns()
-        result = self._executor.forward(plan.batch)
+        pending = self._executor.launch(plan.batch)
+        launch_end_ns = self.clock.now_ns()
+        return _Flight(plan, pending, plan_start_ns, plan_end_ns, launch_start_ns, launch_end_ns, overlapped)
+
+    def _process(self, flight: _Flight | None) -> ForwardRecord | None:
+        """Wait for a forward and apply its result."""
+        if flight is None:
+            return None
+        result = flight.pending.result()
+        batch = flight.plan.batch
+        self._events.forward_id = batch.forward_id
         result_start_ns = self.clock.now_ns()
-        results = process_results(plan.batch, result, self.cache, self._events, self._eos_token_ids)
-        result_end_ns = self.clock.now_ns()
-        times = (plan_start_ns, plan_end_ns, launch_start_ns, result_start_ns, result_start_ns, result_end_ns)
-        return self._tell(plan, result, results, times)
+        results = process_results(batch, result, self.cache, self._events, self._eos_token_ids)
+        return self._tell(flight, result, results, result_start_ns)
 
     def _tell(
-        self, plan: Plan, result: ForwardResult, results: Results, times: tuple[int, int, int, int, int, int]
+        self, flight: _Flight, result: ForwardResult, results: Results, result_start_ns: int
     ) -> ForwardRecord:
         """Stamp the requests that changed, and hand the forward to the observer."""
         record = ForwardRecord(
-            plan.batch,
-            plan.record,
+            flight.plan.batch,
+            flight.plan.record,
             result,
-            *times,
-            overlapped=False,
+            plan_start_ns=flight.plan_start_ns,
+            plan_end_ns=flight.plan_end_ns,
+            launch_start_ns=flight.launch_start_ns,
+            launch_end_ns=flight.launch_end_ns,
+            result_start_ns=result_start_ns,
+            result_end_ns=self.clock.now_ns(),
+            overlapped=flight.overlapped,
             outcomes=results.outcomes,
             token_index=results.token_index,
             inflight_after_result=results.inflight_after_result,
             page_changes=self.cache.log.take(),
         )
-        for request in plan.batch.requests[: plan.batch.num_extend_seqs]:
-            if request.first_scheduled_ns is None:
-                request.first_scheduled_ns = record.plan_end_ns
         for request in results.changed:
             if request.first_token_ns is None:
                 request.first_token_ns = record.result_end_ns
@@ -135,13 +182,7 @@ class Engine:
             else:
                 self._observer.on_request(request)
         self._observer.on_forward(record)
-        self._flush_events()
         return record
-
-    def _idle(self) -> None:
-        if not self.has_work:
-            self.scheduler.ratio.reset()
-        self._flush_events()
 
     def _apply_aborts(self) -> None:
         for rid, why in self._aborts.items():
@@ -188,4 +229,4 @@ class Engine:
                 f"request {request.name!r}: {request.prompt_len} prompt tokens never fit {pool} KV tokens: "
                 "raise --max-total-tokens or shorten the prompt"
             )
-        request.max_new_tokens = clip_max_new_tokens(request, pool, page_size, self.config.context_length)
+        request.max_new_tokens = clip_max_new_tokens(request, self.config)

@@ -44,6 +44,7 @@ class Request:
     prompt_token_ids: Sequence[int]
     sampling: SamplingParams = field(default_factory=SamplingParams)
     arrival_ns: int = 0
+    priority: int = 0  # whether a larger or a smaller value is more urgent is the engine's option
 
     max_new_tokens: int = field(init=False)  # clipped at arrival so that the request fits an empty pool
     tokens: "array[int]" = field(init=False)  # prompt and output, the sequence so far
@@ -85,6 +86,11 @@ class Request:
     def output_ids(self) -> list[int]:
         """Output token ids so far."""
         return list(self.tokens[self.prompt_len :])
+
+    @property
+    def ends_with_next_token(self) -> bool:
+        """Whether a forward in flight samples the token that makes it as long as it may become."""
+        return len(self.tokens) == self.kv_len and self.output_len + 1 >= self.max_new_tokens
 
     @property
     def finished(self) -> bool:

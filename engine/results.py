@@ -4,7 +4,7 @@ from array import array
 
 import numpy as np
 
-from engine.batch import ForwardBatch, Outcome
+from engine.batch import ForwardBatch, Outcome, Role
 from engine.cache import KVCache
 from engine.event_log import EventLog
 from engine.executors.protocol import NO_TOKEN, ForwardResult
@@ -12,6 +12,8 @@ from engine.observer import EventKind
 from engine.request import FinishReason, Request
 
 __all__ = ["Results", "process_results"]
+
+MIDDLE = (Role.FIRST, Role.MIDDLE)
 
 
 class Results:
@@ -21,7 +23,6 @@ class Results:
         self.outcomes = np.zeros(num_rows, dtype=np.uint8)
         self.token_index = np.full(num_rows, -1, dtype=np.int32)
         self.inflight_after_result = np.zeros(num_rows, dtype=np.uint8)
-        self.emitted_tokens = 0
         self.changed: list[Request] = []  # gave their first token, or ended
 
 
@@ -35,31 +36,46 @@ def process_results(
     """Apply a forward's samples to its requests, in row order.
 
     A middle chunk's sample is dropped. A prefill that is complete hands its KV to the tree; a request that
-    ends leaves its whole pages there. A decode row that goes on does neither.
+    ends leaves its whole pages there. A decode row that goes on does neither. Under overlap a request may
+    have ended, or given its KV back, since the forward was planned: its sample changes nothing.
     """
     out = Results(batch.num_rows)
     index = array("i")
+    outcomes = bytearray()
+    counters = bytearray()
+    attempts, roles = batch.attempts.tolist(), batch.roles.tolist()
     for i, request in enumerate(batch.requests):
-        if batch.is_middle_row(i):
+        outcome = _outcome(request, attempts[i], roles[i])
+        if roles[i] in MIDDLE and outcome != Outcome.RETRACTED:
             request.inflight_middle_chunks -= 1
-            out.outcomes[i] = Outcome.MIDDLE_DROPPED
-            out.inflight_after_result[i] = request.inflight_middle_chunks
-            index.append(-1)
-            continue
-        index.append(request.output_len)
-        _emit(request, result.next_token_ids[i], eos_token_ids)
-        if request.finished:
-            events.add(EventKind.FINISH, request, tokens=request.output_len)
-            cache.release(request, keep=True)
-        elif i < batch.num_extend_seqs:
-            cache.checkpoint(request, request.extend_end)
-            events.add(EventKind.CHECKPOINT, request, tokens=request.protected_len)
-            request.prefix_len = request.extend_end
-        if request.finished or request.output_len == 1:
-            out.changed.append(request)
+        index.append(request.output_len if outcome == Outcome.EMITTED else -1)
+        if outcome == Outcome.EMITTED:
+            _emit(request, result.next_token_ids[i], eos_token_ids)
+            if request.finished:
+                events.add(EventKind.FINISH, request, tokens=request.output_len)
+                cache.release(request, keep=True)
+            elif i < batch.num_extend_seqs:
+                cache.checkpoint(request, request.extend_end)
+                events.add(EventKind.CHECKPOINT, request, tokens=request.protected_len)
+                request.prefix_len = request.extend_end
+            if request.finished or request.output_len == 1:
+                out.changed.append(request)
+        outcomes.append(outcome)
+        counters.append(request.inflight_middle_chunks)
+    out.outcomes[:] = outcomes
     out.token_index[:] = index
-    out.emitted_tokens = int((out.token_index >= 0).sum())
+    out.inflight_after_result[:] = counters
     return out
+
+
+def _outcome(request: Request, attempt: int, role: int) -> Outcome:
+    """What becomes of the sample of a row planned in this role for this attempt."""
+    if request.attempt != attempt:
+        return Outcome.RETRACTED
+    if request.finish_reason is not None:
+        aborted = request.finish_reason is FinishReason.ABORT
+        return Outcome.ABORTED if aborted else Outcome.FINISHED_DROPPED
+    return Outcome.MIDDLE_DROPPED if role in MIDDLE else Outcome.EMITTED
 
 
 def _emit(request: Request, token: int, eos_token_ids: frozenset[int]) -> None:

@@ -1,6 +1,8 @@
 """The scheduler: plans one forward a round, prefill first, with at most one half-done request.
 
 It knows requests, budgets and pages, not tensors or devices. `Scheduler.plan` is the round, top to bottom.
+Under overlap it plans while the result of the forward before is outstanding: what that will sample is not
+known, only how many tokens it adds.
 """
 
 from collections import deque
@@ -46,7 +48,8 @@ class Scheduler:
         self._cache = cache
         self._events = events
         self._slots = config.max_running_requests
-        self._last: ForwardBatch | None = None
+        self._last: ForwardBatch | None = None  # planned in the round before
+        self._with_chunks: list[Request] = []  # whose counter of middle chunks in flight may not be 0
         self._batch_is_full = False
         self._waiting_tokens = 0
         self._next_forward_id = 0
@@ -124,6 +127,7 @@ class Scheduler:
         self.chunked_req = adder.chunked_req
         if self.chunked_req is not None:
             self.chunked_req.inflight_middle_chunks += 1
+            self._with_chunks.append(self.chunked_req)
         running_reqs = len(self.running)
         end = adder.budgets()  # before placing, which takes the same tokens from the pool
         batch = self._place_prefill(adder.admitted, continued)
@@ -168,16 +172,24 @@ class Scheduler:
                 self._cache.attach(request)
                 self._note_admission(request)
         self._cache.grow(admitted, [r.extend_end for r in admitted])
-        decode: list[Request] = []
-        if self._config.enable_mixed_chunk and self.running:
-            if check_decode_mem(self._cache, self.running):
-                decode, self.running = self.running, []
-                self._cache.grow_decode(decode)
-            else:
-                for request in self.running:
-                    self._events.add(EventKind.SIT_OUT, request)
+        decode = self._take_decode_rows() if self._config.enable_mixed_chunk else []
         roles = [self._role(r, r is continued) for r in admitted]
-        return build_batch(self._next_forward_id, admitted, decode, roles, cached, self._cache)
+        return build_batch(self._next_forward_id, admitted, decode, roles, cached, self._cache, self._last)
+
+    def _take_decode_rows(self) -> list[Request]:
+        """The running requests, to ride along in a prefill forward; none where their KV does not fit."""
+        self._drop_ending()
+        if not check_decode_mem(self._cache, self.running):
+            for request in self.running:
+                self._events.add(EventKind.SIT_OUT, request)
+            return []
+        decode, self.running = self.running, []
+        self._cache.grow_decode(decode)
+        return decode
+
+    def _drop_ending(self) -> None:
+        """Leave out requests that the outstanding result brings to their length."""
+        self.running = [r for r in self.running if not r.ends_with_next_token]
 
     def _role(self, request: Request, continued: bool) -> Role:
         if request is self.chunked_req:
@@ -196,6 +208,10 @@ class Scheduler:
 
     def _plan_decode(self) -> Plan | None:
         """A forward with every running request; some are retracted first when their tokens do not fit."""
+        before = len(self.running)
+        self._drop_ending()
+        if len(self.running) < before:
+            self._batch_is_full = False
         if not self.running:
             return None
         if check_decode_mem(self._cache, self.running):
@@ -206,7 +222,7 @@ class Scheduler:
             return None
         running_reqs = len(self.running)
         self._cache.grow_decode(self.running)
-        batch = build_batch(self._next_forward_id, [], self.running, [], [], self._cache)
+        batch = build_batch(self._next_forward_id, [], self.running, [], [], self._cache, self._last)
         record = self._record(batch, running_reqs)
         record.retracted_reqs = len(self.retracted)
         return Plan(batch, record)
@@ -249,6 +265,7 @@ class Scheduler:
     def _record(self, batch: ForwardBatch, running_reqs: int) -> PlanRecord:
         rest = self.chunked_req and len(self.chunked_req.tokens) - self.chunked_req.extend_end
         rows = batch.requests
+        self._with_chunks = [r for r in self._with_chunks if r.inflight_middle_chunks]
         evicted = self._cache.take_evicted()
         if evicted:
             self._events.add(EventKind.EVICT, pages=evicted)
@@ -261,7 +278,7 @@ class Scheduler:
             new_token_ratio=self.ratio.current,
             evicted_pages=evicted,
             chunked_rid=self.chunked_req.rid if self.chunked_req else None,
-            inflight_middle_chunks=sum(r.inflight_middle_chunks for r in rows),
+            inflight_middle_chunks=sum(r.inflight_middle_chunks for r in {*self._with_chunks}),
             private_pages=np.array(list(self._private_pages(rows)), dtype=np.int32),
             inflight_after_plan=np.array([r.inflight_middle_chunks for r in rows], dtype=np.uint8),
         )

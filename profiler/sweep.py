@@ -45,6 +45,7 @@ def sweep_config(largest: int, page_size: int = 1) -> EngineConfig:
         chunked_prefill_size=CHUNKING_OFF,
         max_prefill_tokens=largest,
         page_size=page_size,
+        disable_overlap_schedule=True,  # one forward at a time: nothing to overlap
         disable_radix_cache=True,
         max_running_requests=1,
     ).resolve(max_total_tokens=pool, context_length=pool)

@@ -16,6 +16,7 @@ from engine.attention.protocol import AttentionPlan
 from engine.batch import ForwardBatch
 from engine.kv_tensors import KVTensors
 from engine.shapes import ModelShape
+from engine.transfer import to_device
 
 __all__ = ["TorchPagedAttention"]
 
@@ -60,7 +61,7 @@ class _Plan:
         self._q_size = q_size
         self._kv = kv
         self._kernel = kernel
-        self._slots = _to(kv.device, _slots(batch))
+        self._slots = to_device(_slots(batch), kv.device)
         self._extend_rows = _extend_rows(batch, kv.device)
         self._decode_groups = _decode_groups(batch, kv)
         gathered = [len(row.prefix_pages) for row in self._extend_rows if row.prefix_pages is not None]
@@ -125,7 +126,9 @@ def _extend_rows(batch: ForwardBatch, device: torch.device) -> list[_ExtendRow]:
         prefix_len = int(batch.prefix_lens[i])
         num_pages = -(-prefix_len // batch.page_size)
         pages = np.array(batch.pages[i][:num_pages], dtype=np.int64)
-        rows.append(_ExtendRow(slice(start, end), prefix_len, _to(device, pages) if prefix_len else None))
+        rows.append(
+            _ExtendRow(slice(start, end), prefix_len, to_device(pages, device) if prefix_len else None)
+        )
     return rows
 
 
@@ -154,18 +157,14 @@ def _decode_group(
     mask = None
     if seq_lens.min() < longest:
         hidden = np.arange(longest) >= seq_lens[:, None, None, None]
-        mask = _to(device, np.where(hidden, np.float32("-inf"), np.float32(0)))
+        mask = to_device(np.where(hidden, np.float32("-inf"), np.float32(0)), device)
     tokens = np.array(rows) + token_offset
     return _DecodeGroup(
         tokens=slice(int(tokens[0]), int(tokens[-1]) + 1)
         if tokens[-1] - tokens[0] == len(rows) - 1
-        else _to(device, tokens),
+        else to_device(tokens, device),
         size=len(rows),
         seq_len=longest,
-        pages=_to(device, pages.reshape(-1)),
+        pages=to_device(pages.reshape(-1), device),
         mask=mask,
     )
-
-
-def _to(device: torch.device, array: NDArray[np.generic]) -> torch.Tensor:
-    return torch.from_numpy(array).to(device)

@@ -136,9 +136,13 @@ class KVCache:
         request.protected_len = aligned
 
     def release(self, request: Request, *, keep: bool) -> None:
-        """End a request's hold on the pool; `keep` leaves its whole pages in the tree for others."""
-        if keep:
-            self.checkpoint(request, request.kv_len)
+        """End a request's hold on the pool; `keep` leaves its whole pages in the tree for others.
+
+        A forward in flight may still write the freed pages. They can be handed out at once all the same, as
+        forwards run in the order of their launches: whoever gets them writes later.
+        """
+        if keep:  # a forward in flight may have taken the last token, which no sequence goes on from
+            self.checkpoint(request, min(request.kv_len, len(request.tokens) - 1))
         row = self._row(request)
         private = row[request.protected_len // self.page_size :]
         self._free(private)

@@ -1,29 +1,55 @@
-"""Runs planned forwards through torch on a CPU or a GPU."""
+"""Runs planned forwards through torch on a CPU or a GPU, while the engine plans the next one."""
+
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from engine.arithmetic import kv_bytes_per_token
-from engine.attention.protocol import AttentionBackend
+from engine.attention.protocol import AttentionBackend, AttentionPlan
 from engine.attention.torch_paged import TorchPagedAttention
 from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.errors import ConfigError
+from engine.executors.cuda_lane import CudaLane
 from engine.executors.memory import memory_meter
-from engine.executors.protocol import NO_TOKEN, ForwardResult
+from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
 from engine.kv_tensors import KVTensors
 from engine.models.loader import LoadedModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
 from engine.sampling import Draw, sample
+from engine.transfer import to_device
 
 __all__ = ["DeviceExecutor"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """One forward's columns on the device."""
+
+    input_ids: torch.Tensor  # (tokens,)
+    positions: torch.Tensor  # (tokens,)
+    logit_rows: torch.Tensor  # (n,) rows whose sample counts
+    logit_tokens: torch.Tensor  # (n,) their last tokens' places in the batch
+    draws: list[Draw]  # n
+    attention: AttentionPlan
+    num_rows: int
+    awaiting_tokens: torch.Tensor | None = None  # places in the batch that the forward before fills
+    awaited_rows: torch.Tensor | None = None  # with the samples of these of its rows
+
+
 class DeviceExecutor:
-    """Executor with its own KV pool of the config's size; the model may be shared with other executors."""
+    """Executor with its own KV pool of the config's size; the model may be shared with other executors.
+
+    On a CPU forwards run in one worker thread, in the order of their launches; the thread that plans runs no
+    torch operator. On a GPU they queue up on one stream. Either way sampled ids stay where they were computed
+    for the forward after.
+    """
 
     def __init__(
         self,
@@ -46,41 +72,90 @@ class DeviceExecutor:
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
         self._rotations = rotary_table(loaded.shape, positions, loaded.device)
         self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
+        self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
+        self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
+        # OpenMP counts threads per calling thread: the worker must be told what the main thread was told.
+        self._worker = ThreadPoolExecutor(1, "forward", torch.set_num_threads, (torch.get_num_threads(),))
+
+    def launch(self, batch: ForwardBatch) -> PendingForward:
+        """Start one forward; see Executor."""
+        batch = replace(batch, pages=_used_pages(batch))
+        if self._lane is not None:
+            return self._enqueue(batch, self._lane)
+        return self._worker.submit(self.forward, batch)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch) -> ForwardResult:
-        """Run one forward; the device interval spans layers and sampling, not the planning on the host."""
-        logit_rows = np.flatnonzero(~batch.is_middle)
-        draws = [_draw(batch, row) for row in logit_rows.tolist()]
-        ends = np.cumsum(batch.extend_lens)
-        input_ids = self._to_device(batch.input_ids)
-        positions = self._to_device(_positions(batch, ends))
-        logit_tokens = self._to_device(ends[logit_rows] - 1)
-        plan = self._attention.plan(batch)
+        """Run one forward on the calling thread, to its end.
+
+        The device interval spans layers and sampling, not the planning on the host.
+        """
+        if self._lane is not None:
+            return self._enqueue(batch, self._lane).result()
+        inputs = self._lay_out(batch)
         self._meter.start(large=batch.num_extend_seqs > 0)
-        start_ns = self._device_now_ns()
-        rotations = self._rotations.index_select(0, positions)
-        logits = self._model.forward(input_ids, rotations, plan, logit_tokens)
-        tokens = sample(logits, draws)
-        end_ns = self._device_now_ns()
+        start_ns = self._clock.now_ns()
+        self._last_ids = self._compute(inputs)
+        end_ns = self._clock.now_ns()
         held, peak = self._meter.read()
-        next_token_ids = np.full(batch.num_rows, NO_TOKEN)
-        next_token_ids[logit_rows] = tokens
         return ForwardResult(
-            next_token_ids.tolist(),
+            self._last_ids.tolist(),
             start_ns,
             end_ns,
             memory_allocated_bytes=held,
             memory_peak_bytes=peak,
         )
 
-    def _to_device(self, array: NDArray[np.integer]) -> torch.Tensor:
-        return torch.from_numpy(array.astype(np.int64)).to(self._device)
+    @torch.inference_mode()
+    def _enqueue(self, batch: ForwardBatch, lane: CudaLane) -> PendingForward:
+        """Put a forward on the stream; nothing here waits for the device."""
 
-    def _device_now_ns(self) -> int:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        return self._clock.now_ns()
+        def compute() -> torch.Tensor:
+            inputs = self._lay_out(batch)
+            self._meter.start(large=batch.num_extend_seqs > 0)
+            self._last_ids = self._compute(inputs)
+            return self._last_ids
+
+        return lane.enqueue(compute, self._meter)
+
+    def _compute(self, inputs: _Inputs) -> torch.Tensor:
+        """(rows,) sampled ids on the device, NO_TOKEN for rows without logits."""
+        input_ids = inputs.input_ids
+        if inputs.awaiting_tokens is not None and inputs.awaited_rows is not None:
+            awaited = self._last_ids.index_select(0, inputs.awaited_rows)
+            input_ids = input_ids.index_copy(0, inputs.awaiting_tokens, awaited)
+        rotations = self._rotations.index_select(0, inputs.positions)
+        logits = self._model.forward(input_ids, rotations, inputs.attention, inputs.logit_tokens)
+        sampled = logits.new_full((inputs.num_rows,), NO_TOKEN, dtype=torch.int64)
+        return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
+
+    def _lay_out(self, batch: ForwardBatch) -> _Inputs:
+        logit_rows = np.flatnonzero(~batch.is_middle)
+        ends = np.cumsum(batch.extend_lens)
+        awaiting = awaited = None
+        if batch.awaited_rows is not None:
+            rows = np.flatnonzero(batch.awaited_rows >= 0)
+            awaiting, awaited = self._to_device(ends[rows] - 1), self._to_device(batch.awaited_rows[rows])
+        return _Inputs(
+            input_ids=self._to_device(batch.input_ids),
+            positions=self._to_device(_positions(batch, ends)),
+            logit_rows=self._to_device(logit_rows),
+            logit_tokens=self._to_device(ends[logit_rows] - 1),
+            draws=[_draw(batch, row) for row in logit_rows.tolist()],
+            attention=self._attention.plan(batch),
+            num_rows=batch.num_rows,
+            awaiting_tokens=awaiting,
+            awaited_rows=awaited,
+        )
+
+    def _to_device(self, array: NDArray[np.integer]) -> torch.Tensor:
+        return to_device(array.astype(np.int64), self._device)
+
+
+def _used_pages(batch: ForwardBatch) -> "list[array[int]]":
+    """Copies of the pages that a forward reads or writes: rows go on changing while it waits."""
+    counts = (-(-batch.seq_lens // batch.page_size)).tolist()
+    return [row[:count] for row, count in zip(batch.pages, counts, strict=True)]
 
 
 def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> TorchPagedAttention:

@@ -13,12 +13,9 @@ FILES = sorted(DIRECTORY.glob("*.json"))
 
 MISSING = {
     "c06": "schedule_policy lpm",
-    "e": "overlap scheduling",
     "f": "prefill_decode_interval",
-    "g02": "overlap scheduling",
     "h00": "admission by drain simulation (ignore_eos without a radix cache)",
     "i": "truncation_align_size",
-    "k02": "overlap scheduling",
 }
 
 

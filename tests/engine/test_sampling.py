@@ -1,15 +1,22 @@
 """Sampling: greedy, and a temperature whose draws depend on seed and output index alone."""
 
 import math
+from collections.abc import Sequence
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sampling import Draw, sample
+from engine import sampling
+from engine.sampling import Draw
 
 GREEDY = Draw(0.0, 0, 0)
+
+
+def sample(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
+    tokens: list[int] = sampling.sample(logits, draws).tolist()
+    return tokens
 
 
 def _logits(rows: int, vocab: int = 50) -> torch.Tensor:

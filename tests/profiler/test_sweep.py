@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.batch import ForwardBatch, ForwardMode
 from engine.engine import Engine
 from engine.errors import ConfigError
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.observer import EngineObserver, ForwardRecord, NullObserver
 from profiler.recorder import Recorder
 from profiler.saturation import prefill_points, saturation
@@ -42,7 +42,7 @@ class KneeExecutor:
         self.sizes: list[int] = []
         self.touched: set[int] = set()
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
         tokens = int(batch.extend_lens.sum())
         pages = set(batch.pages[0])
         cold = 1 if pages <= self.touched else 10
@@ -50,7 +50,7 @@ class KneeExecutor:
         self.sizes.append(tokens)
         start_ns = self.clock.t_ns
         self.clock.t_ns += round(max(1.0, tokens / KNEE_TOKENS) * 1e6) * cold
-        return ForwardResult([1] * batch.num_rows, start_ns, self.clock.t_ns)
+        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self.clock.t_ns))
 
 
 class Watcher(NullObserver):

@@ -13,7 +13,8 @@ def make_engine(
     max_running_requests: int = 64,
     **options: object,
 ) -> Engine:
-    """An engine with a pool of `pool` tokens; options are those of EngineConfig."""
+    """An engine with a pool of `pool` tokens in the plain loop; options are those of EngineConfig."""
+    options = {"disable_overlap_schedule": True, **options}
     config = EngineConfig(max_total_tokens=pool, max_running_requests=max_running_requests, **options)  # type: ignore[arg-type]
     config = config.resolve(max_total_tokens=pool, context_length=1 << 20)
     return Engine(config, HashExecutor(pool // config.page_size, config.page_size), observer=observer)

@@ -11,7 +11,7 @@ from engine.batch import ForwardBatch
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.request import Request, SamplingParams
 
 TOKEN = 7
@@ -24,8 +24,8 @@ class Unsupported(Exception):
 class ConstantExecutor:
     """Answers every row with the same token."""
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
-        return ForwardResult([TOKEN] * batch.num_rows, 0, 0)
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
+        return FinishedForward(ForwardResult([TOKEN] * batch.num_rows, 0, 0))
 
 
 def prompt(
@@ -44,8 +44,6 @@ def prompt(
 def config_of(options: dict[str, Any], context_length: int) -> EngineConfig:
     """The engine's config for a run's options; raises Unsupported for what is not there."""
     options = dict(options)
-    if not options.pop("disable_overlap_schedule"):
-        raise Unsupported("overlap scheduling")
     if options.pop("prefill_decode_interval"):
         raise Unsupported("prefill_decode_interval")
     if options.pop("truncation_align_size") is not None:
@@ -105,6 +103,7 @@ class Replay:
             page = self.engine.config.page_size
             pool = self.engine.cache.pool_state()
             seen.update(
+                planned=planned,
                 counters_after_plan=self.counters(),
                 chunked_rid=self.engine.scheduler.chunked_req and self.engine.scheduler.chunked_req.name,
                 available=pool.free * page,
@@ -118,16 +117,17 @@ class Replay:
 
         self.engine.scheduler.plan = plan  # type: ignore[method-assign]
         before = {name: r.output_len for name, r in self.by_rid.items()}
-        record = self.engine.step()
+        self.engine.step()
         self.engine.scheduler.plan = plan_round  # type: ignore[method-assign]
         rows: list[list[Any]] = []
-        if record is not None:
-            b = record.batch
+        planned = seen.pop("planned")
+        if planned is not None:
+            b = planned.batch
             rows = [
                 [names[int(rid)], int(p), int(e), bool(m)]
                 for rid, p, e, m in zip(b.rids, b.prefix_lens, b.extend_lens, b.is_middle, strict=True)
             ]
-        seen["mode"] = record.batch.mode.name if record else "IDLE"
+        seen["mode"] = planned.batch.mode.name if planned else "IDLE"
         seen["rows"] = rows
         seen["counters_after_result"] = self.counters()
         emitted = {name: r.output_len - before[name] for name, r in self.by_rid.items()}

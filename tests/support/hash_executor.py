@@ -3,13 +3,15 @@
 A wrong slot, an early free, a stale prefix or a leaked middle sample changes the output, however batched.
 """
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import ForwardBatch
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import NO_TOKEN, ForwardResult
 
 VOCAB = 50
 
@@ -47,21 +49,63 @@ def one_shot(prompt: Sequence[int], count: int) -> list[int]:
     return tokens[len(prompt) :]
 
 
+class HashForward:
+    """A queued forward."""
+
+    def __init__(self, executor: "HashExecutor", batch: ForwardBatch) -> None:
+        self.batch = batch
+        self.outcome: ForwardResult | None = None
+        self._executor = executor
+
+    def result(self) -> ForwardResult:
+        self._executor.finish(self)
+        assert self.outcome is not None
+        return self.outcome
+
+
 class HashExecutor:
     """Writes and reads slots only through the rows' pages, as a device would."""
 
     def __init__(self, num_pages: int, page_size: int) -> None:
         self.slots = np.zeros((num_pages + 1) * page_size, dtype=np.uint64)
+        self._queue: deque[HashForward] = deque()
+        self._last: list[int] = []  # samples of the forward before
+
+    def launch(self, batch: ForwardBatch) -> "HashForward":
+        """Queue a forward; it runs as late as it may, when its result is wanted."""
+        pages = [row[:] for row in batch.pages]
+        forward = HashForward(self, replace(batch, pages=pages))
+        self._queue.append(forward)
+        return forward
+
+    def finish(self, forward: "HashForward") -> None:
+        """Run what was launched up to `forward`."""
+        while forward.outcome is None:
+            following = self._queue.popleft()
+            following.outcome = self.forward(following.batch)
 
     def forward(self, batch: ForwardBatch) -> ForwardResult:
         rows = [self._slots_of(batch, i) for i in range(batch.num_rows)]
+        batch = self._with_awaited(batch)
         at = 0
         for i, slots in enumerate(rows):
             prefix, extend = int(batch.prefix_lens[i]), int(batch.extend_lens[i])
             self.slots[slots[prefix:]] = slot_hashes(batch.input_ids[at : at + extend], prefix)
             at += extend
         assert at == len(batch.input_ids)
-        return ForwardResult([next_token(self.slots[slots]) for slots in rows], 0, 0)
+        self._last = [next_token(self.slots[slots]) for slots in rows]
+        return ForwardResult(self._last, 0, 0)
+
+    def _with_awaited(self, batch: ForwardBatch) -> ForwardBatch:
+        if batch.awaited_rows is None:
+            return batch
+        ids, ends = batch.input_ids.copy(), np.cumsum(batch.extend_lens)
+        for row, awaited in enumerate(batch.awaited_rows.tolist()):
+            if awaited >= 0:
+                assert ids[ends[row] - 1] == NO_TOKEN
+                ids[ends[row] - 1] = self._last[awaited]
+        assert ids.min() >= 0
+        return replace(batch, input_ids=ids)
 
     def _slots_of(self, batch: ForwardBatch, row: int) -> NDArray[np.int64]:
         size = batch.page_size

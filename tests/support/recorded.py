@@ -9,7 +9,7 @@ from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import WorkloadError
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import FinishedForward
 from engine.observer import EngineObserver, Event, ForwardRecord
 from engine.request import Request
 from engine.shapes import ModelShape
@@ -58,11 +58,11 @@ class TimedExecutor:
         self._executor = executor
         self._clock = clock
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
         start_ns = self._clock.now_ns()
         result = self._executor.forward(batch)
         result.start_ns, result.end_ns = start_ns, self._clock.now_ns()
-        return result
+        return FinishedForward(result)
 
 
 class Kept:

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.batch import ForwardBatch
 from engine.config import CHUNKING_OFF, EngineConfig
 from engine.engine import Engine
-from engine.executors.protocol import ForwardResult
+from engine.executors.protocol import FinishedForward
 from engine.request import Request, SamplingParams
 from profiler.compare import CHUNKED, MIXED, WHOLE
 from profiler.recorder import Recorder
@@ -44,20 +44,25 @@ class CostlyExecutor:
         self._executor = executor
         self._clock = clock
 
-    def forward(self, batch: ForwardBatch) -> ForwardResult:
+    def launch(self, batch: ForwardBatch) -> FinishedForward:
         start_ns = self._clock.now_ns()
         result = self._executor.forward(batch)
         self._clock.t_ns += 5 * MS + 120_000 * max(0, len(batch.input_ids) - 32)
         result.start_ns, result.end_ns = start_ns, self._clock.now_ns()
-        return result
+        return FinishedForward(result)
 
 
 def record_three_runs(folder: Path) -> dict[str, Path]:
     """Traces `whole`, `chunked` and `mixed` of the arrivals, and `sweep`, in `folder`; sealed."""
     paths = {name: folder / f"{name}.chunkscope" for name in (*POLICIES, "sweep")}
     for name, options in POLICIES.items():
-        _record(paths[name], EngineConfig(**options), {"demo": name})
-    _record(paths["sweep"], EngineConfig(chunked_prefill_size=CHUNKING_OFF), {"kind": "closed"}, sweep=True)
+        _record(paths[name], EngineConfig(**options, disable_overlap_schedule=True), {"demo": name})
+    _record(
+        paths["sweep"],
+        EngineConfig(chunked_prefill_size=CHUNKING_OFF, disable_overlap_schedule=True),
+        {"kind": "closed"},
+        sweep=True,
+    )
     return paths
 
 

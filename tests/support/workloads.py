@@ -29,6 +29,7 @@ def configs(draw: st.DrawFn) -> EngineConfig:
         page_size=page_size,
         max_total_tokens=tokens,
         enable_mixed_chunk=chunk != CHUNKING_OFF and draw(st.booleans()),
+        disable_overlap_schedule=draw(st.booleans()),
         disable_radix_cache=draw(st.booleans()),
         schedule_conservativeness=draw(st.sampled_from([0.01, 0.05, 0.3, 1.0, 2.0])),
         max_running_requests=draw(st.sampled_from([1, 2, 4, 32, 32])),

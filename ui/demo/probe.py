@@ -27,7 +27,7 @@ def measure_speed(loaded: "LoadedModel") -> Speed:
     from engine.engine import Engine
     from engine.executors.device import DeviceExecutor
 
-    config = EngineConfig(chunked_prefill_size=CHUNKING_OFF).resolve(
+    config = EngineConfig(chunked_prefill_size=CHUNKING_OFF, disable_overlap_schedule=True).resolve(
         max_total_tokens=POOL_TOKENS, context_length=POOL_TOKENS
     )
     clock = MonotonicClock()
