@@ -1,4 +1,4 @@
-"""`ModelShape`: the sizes of a dense Llama model, read from a configuration and checked once."""
+"""`ModelShape`: the sizes of a dense decoder model, read from a configuration and checked once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.fields import read_flag, read_positive, read_size, shown
+from engine.model_families import family_of
 
 __all__ = ["ModelShape"]
 
-ARCHITECTURES = {"LlamaForCausalLM": "llama"}
 PLAIN_LAYER = {"hidden_act": "silu", "rope_interleaved": False, "partial_rotary_factor": 1.0}
 
 
@@ -20,7 +20,7 @@ class ModelShape:
     The projections have `num_heads * head_dim` (q, o) and `num_kv_heads * head_dim` (k, v) rows.
     """
 
-    architecture: str  # "llama"
+    architecture: str  # its family, as transformers' model_type: "llama", "qwen3"
     name: str
     num_layers: int
     hidden_size: int
@@ -36,6 +36,10 @@ class ModelShape:
     attention_bias: bool = False
     mlp_bias: bool = False
     rope_scaling: Mapping[str, Any] | None = field(default=None, hash=False)
+    qkv_bias: bool = False  # q, k and v have biases, o has none
+    qk_norm: bool = False  # q and k are normalised head by head
+    norms_per_layer: int = 2
+    sliding_window: int | None = None  # tokens that some layer's attention looks back on; None is all
 
     def __post_init__(self) -> None:
         if self.num_heads % self.num_kv_heads:
@@ -66,10 +70,12 @@ class ModelShape:
 
     @property
     def layer_params(self) -> int:
-        """Elements of one layer: its matrices, biases and two norms."""
-        attention_bias = self.q_size + 2 * self.kv_size + self.hidden_size if self.attention_bias else 0
+        """Elements of one layer: its matrices, biases and norms."""
+        qkv_bias = self.q_size + 2 * self.kv_size if self.attention_bias or self.qkv_bias else 0
+        o_bias = self.hidden_size if self.attention_bias else 0
         mlp_bias = 2 * self.intermediate_size + self.hidden_size if self.mlp_bias else 0
-        return self.layer_gemm_params + attention_bias + mlp_bias + 2 * self.hidden_size
+        norms = self.norms_per_layer * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
+        return self.layer_gemm_params + qkv_bias + o_bias + mlp_bias + norms
 
     @property
     def head_params(self) -> int:
@@ -86,14 +92,16 @@ class ModelShape:
     def from_hf_config(cls, config: Mapping[str, Any], name: str) -> "ModelShape":
         """The shape that a Hugging Face `config.json` describes; `name` is what errors call it.
 
-        Left-out fields take the defaults of transformers' LlamaConfig. Raises ModelError for another
-        architecture and for a field that is missing or no sensible number.
+        Left-out fields take the defaults of transformers' configuration of that model. Raises ModelError for
+        a model that is not dense or not known, and for a field that is missing or no sensible number.
         """
-        architecture = _architecture(config, name)
-        _refuse_variants(config, name)
+        family = family_of(config, name)
+        if family.model_type == "llama":
+            _refuse_variants(config, name)
         hidden_size = read_size(config, "hidden_size", name)
         num_heads = read_size(config, "num_attention_heads", name)
-        if config.get("head_dim") is None and hidden_size % num_heads:
+        head_dim = family.head_dim or hidden_size // num_heads
+        if config.get("head_dim") is None and family.head_dim is None and hidden_size % num_heads:
             raise ModelError(
                 f"{name}: hidden_size {hidden_size} is no multiple of num_attention_heads {num_heads}: "
                 "the config must give head_dim"
@@ -101,39 +109,38 @@ class ModelShape:
         rope = config.get("rope_parameters")
         rope_theta_holder = rope if isinstance(rope, Mapping) and "rope_theta" in rope else config
         return cls(
-            architecture=architecture,
+            architecture=family.model_type,
             name=name,
             num_layers=read_size(config, "num_hidden_layers", name),
             hidden_size=hidden_size,
             num_heads=num_heads,
-            num_kv_heads=read_size(config, "num_key_value_heads", name, num_heads),
-            head_dim=read_size(config, "head_dim", name, hidden_size // num_heads),
+            num_kv_heads=read_size(config, "num_key_value_heads", name, family.num_kv_heads or num_heads),
+            head_dim=read_size(config, "head_dim", name, head_dim),
             intermediate_size=read_size(config, "intermediate_size", name),
             vocab_size=read_size(config, "vocab_size", name),
-            max_position_embeddings=read_size(config, "max_position_embeddings", name, 2048),
+            max_position_embeddings=read_size(
+                config, "max_position_embeddings", name, family.max_position_embeddings
+            ),
             rope_theta=read_positive(rope_theta_holder, "rope_theta", name, 10_000.0),
             rms_norm_eps=read_positive(config, "rms_norm_eps", name, 1e-6),
-            tie_word_embeddings=read_flag(config, "tie_word_embeddings", name),
-            attention_bias=read_flag(config, "attention_bias", name),
-            mlp_bias=read_flag(config, "mlp_bias", name),
+            tie_word_embeddings=_tied(config, name, family.tie_word_embeddings),
+            attention_bias=family.has_bias(config, "attention_bias", name),
+            mlp_bias=family.has_bias(config, "mlp_bias", name),
             rope_scaling=_rope_scaling(config, name),
+            qkv_bias=family.qkv_bias,
+            qk_norm=family.qk_norm,
+            norms_per_layer=family.norms_per_layer,
+            sliding_window=family.window(config, name),
         )
 
 
-def _architecture(config: Mapping[str, Any], name: str) -> str:
-    declared = config.get("architectures")
-    if isinstance(declared, list) and len(declared) == 1 and isinstance(declared[0], str):
-        architecture = declared[0]
-    elif declared is None and isinstance(config.get("model_type"), str):
-        architecture = "LlamaForCausalLM" if config["model_type"] == "llama" else config["model_type"]
-    else:
-        raise ModelError(f"{name}: architectures names no single model: give a config of LlamaForCausalLM")
-    if architecture not in ARCHITECTURES:
-        raise ModelError(
-            f"{name}: architecture {shown(architecture)} is not supported: "
-            f"give a model of {', '.join(ARCHITECTURES)}"
-        )
-    return ARCHITECTURES[architecture]
+def _tied(config: Mapping[str, Any], name: str, default: bool) -> bool:
+    """Whether the head is the embedding."""
+    return (
+        default
+        if config.get("tie_word_embeddings") is None
+        else read_flag(config, "tie_word_embeddings", name)
+    )
 
 
 def _refuse_variants(config: Mapping[str, Any], name: str) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import torch
 
     from engine.models.loader import LoadedModel
+    from ui.simulating import SimulatedDevice
 
-__all__ = ["hardware_of", "run_meta"]
+__all__ = ["hardware_of", "run_meta", "simulated_meta"]
 
 LIBRARIES = ("chunkscope", "torch", "numpy", "pyarrow")
 
@@ -26,19 +27,51 @@ def run_meta(
     loaded: "LoadedModel", config: EngineConfig, *, seed: int, workload: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Plain values for `TraceWriter`. `workload` says its kind, open or closed loop, and its source."""
+    model = {
+        **loaded.checkpoint.describe(),
+        "dtype": str(loaded.dtype).removeprefix("torch."),
+        "weight_bytes": loaded.weight_bytes,
+    }
     return {
         "provenance": "measured",
-        "command": sys.argv,
-        "model": {
-            **loaded.checkpoint.describe(),
-            "dtype": str(loaded.dtype).removeprefix("torch."),
-            "weight_bytes": loaded.weight_bytes,
-        },
-        "engine": asdict(config),
-        "seed": seed,
-        "workload": dict(workload),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        **_about_run(config, seed, workload),
+        "model": model,
         "hardware": _hardware(loaded),
+    }
+
+
+def simulated_meta(
+    device: "SimulatedDevice", config: EngineConfig, *, seed: int, workload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same for a simulated run, whose `hardware` and `cost_model` hold all that is assumed.
+
+    FLOPs and bytes of its forwards are those of one of the devices, as are the peaks.
+    """
+    shape = device.checkpoint.shape
+    model = {
+        **device.checkpoint.describe(),
+        "load_format": "none",
+        "weights": None,
+        "dtype": device.peaks.dtype,
+        "weight_bytes": shape.num_params * device.element_bytes,
+        "weight_bytes_per_device": device.shard.num_params * device.element_bytes,
+    }
+    model.pop("weights_seed", None)
+    hardware = {
+        "device": "simulated",
+        "name": device.label,
+        "devices": device.peaks.num_devices,
+        "peaks": asdict(device.peaks),
+        "given": {name: value for name, value in asdict(device.given).items() if value is not None},
+        **device.card.provenance(),
+    }
+    cost_model = {**device.cost_model().describe(), "host_overhead_ns": device.host_overhead_ns}
+    return {
+        "provenance": "simulated",
+        **_about_run(config, seed, workload),
+        "model": model,
+        "hardware": hardware,
+        "cost_model": cost_model,
     }
 
 
@@ -54,6 +87,16 @@ def hardware_of(device: "torch.device") -> dict[str, object]:
         "name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+    }
+
+
+def _about_run(config: EngineConfig, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "command": sys.argv,
+        "engine": asdict(config),
+        "seed": seed,
+        "workload": dict(workload),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
     }
 
 

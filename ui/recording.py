@@ -1,6 +1,8 @@
-"""Puts model, engine, recorder and trace together for one recorded run."""
+"""Puts engine, recorder and trace together for recorded runs: `Session` for a model on a device."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,13 @@ from ui.interrupt import PatientClock, StopRequest
 from ui.provenance import run_meta
 
 if TYPE_CHECKING:
+    from engine.clock import Clock
     from engine.engine import Engine
+    from engine.executors.protocol import Executor
     from engine.models.loader import LoadedModel
+    from engine.shapes import ModelShape
 
-__all__ = ["Session", "StepHook"]
+__all__ = ["Recording", "Rig", "Session", "StepHook"]
 
 StepHook = Callable[[ForwardRecord], None]
 
@@ -24,22 +29,27 @@ SETTLE_NS = 100_000_000  # between opening the trace and time 0, so that no requ
 WARM_UP_TOKENS = 64
 
 
-class Session:
-    """One model under one engine config, ready to record."""
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """What runs a session's forwards, and what recording them needs to know."""
 
-    def __init__(self, loaded: "LoadedModel", config: EngineConfig) -> None:
-        """Resolve the config and make the KV pool. Raises ConfigError when that does not fit."""
-        from engine.executors.device import DeviceExecutor
-        from engine.models.loader import default_max_total_tokens
+    config: EngineConfig  # resolved
+    executor: "Executor"
+    clock: "Clock"
+    shape: "ModelShape"  # as the executor's rank holds it
+    element_bytes: int  # of a weight, and of a KV element
+    eos_token_ids: frozenset[int]
 
-        pool = config.max_total_tokens or default_max_total_tokens(loaded, config.page_size)
-        self.config = config.resolve(
-            max_total_tokens=pool, context_length=loaded.shape.max_position_embeddings
-        )
-        self._loaded = loaded
-        self._stop = StopRequest()
-        self._clock = PatientClock(self._stop)
-        self._executor = DeviceExecutor(loaded, self.config, self._clock)
+
+class Recording(ABC):
+    """Any number of runs on one rig, each into a trace of its own."""
+
+    simulated = False
+
+    def __init__(self, rig: Rig, stop: StopRequest) -> None:
+        self.config = rig.config
+        self._rig = rig
+        self._stop = stop
 
     def check(self, requests: Sequence[Request], where: Callable[[Request], str]) -> list[Request]:
         """Raise WorkloadError, with `where`, for a request that can never be served.
@@ -63,10 +73,7 @@ class Session:
         seed: int = 0,
         on_step: StepHook = lambda record: None,
     ) -> None:
-        """Run the requests into a new trace. After Ctrl-C the trace is closed and Interrupted raised.
-
-        The first forwards of a process pay for what later ones find ready, so a throw-away run goes before.
-        """
+        """Run the requests into a new trace. After Ctrl-C the trace is closed and Interrupted raised."""
 
         def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
             engine = self._build(recorder)
@@ -85,17 +92,29 @@ class Session:
         seed: int = 0,
         on_step: StepHook = lambda record: None,
     ) -> None:
-        """Measure one-prompt forwards of these sizes into a new trace; Ctrl-C as in `record_run`."""
+        """Record one-prompt forwards of these sizes into a new trace; Ctrl-C as in `record_run`."""
         from profiler.sweep import run_sweep
 
         def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
-            vocab_size = self._loaded.shape.vocab_size
+            vocab_size = self._rig.shape.vocab_size
             return run_sweep(
                 self._build, recorder, sizes, vocab_size=vocab_size, repeats=repeats, seed=seed, on_step=step
             )
 
         workload = {"kind": "closed", "sweep": list(sizes), "repeats": repeats}
         self._record(output, workload, seed, on_step, drive)
+
+    @abstractmethod
+    def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
+        """What the trace's meta.json says of the run."""
+
+    @abstractmethod
+    def _warm_up(self) -> None:
+        """Make the first recorded forward one like any other."""
+
+    @abstractmethod
+    def _start_clock(self) -> None:
+        """Let the run's time 0 be now, or in a moment."""
 
     def _record(
         self,
@@ -112,10 +131,16 @@ class Session:
             on_step(record)
             self._stop.check()
 
-        loaded = self._loaded
-        writer = TraceWriter(output, run_meta(loaded, self.config, seed=seed, workload=workload))
-        self._clock.restart(SETTLE_NS)
-        recorder = Recorder(writer, loaded.shape, clock=self._clock, element_bytes=loaded.dtype.itemsize)
+        rig = self._rig
+        writer = TraceWriter(output, self._meta(seed, workload))
+        self._start_clock()
+        recorder = Recorder(
+            writer,
+            rig.shape,
+            clock=rig.clock,
+            element_bytes=rig.element_bytes,
+            simulated=self.simulated,
+        )
         try:
             with self._stop:
                 engine = drive(recorder, step)
@@ -127,16 +152,39 @@ class Session:
     def _build(self, observer: EngineObserver | None) -> "Engine":
         from engine.engine import Engine
 
+        rig = self._rig
         return Engine(
-            self.config,
-            self._executor,
-            clock=self._clock,
-            observer=observer,
-            eos_token_ids=self._loaded.eos_token_ids,
+            rig.config, rig.executor, clock=rig.clock, observer=observer, eos_token_ids=rig.eos_token_ids
         )
 
+
+class Session(Recording):
+    """One model on a device under one engine config."""
+
+    def __init__(self, loaded: "LoadedModel", config: EngineConfig) -> None:
+        """Resolve the config and make the KV pool. Raises ConfigError when that does not fit."""
+        from engine.executors.device import DeviceExecutor
+        from engine.models.loader import default_max_total_tokens
+
+        pool = config.max_total_tokens or default_max_total_tokens(loaded, config.page_size)
+        config = config.resolve(max_total_tokens=pool, context_length=loaded.shape.max_position_embeddings)
+        stop = StopRequest()
+        self._clock = PatientClock(stop)
+        self._loaded = loaded
+        executor = DeviceExecutor(loaded, config, self._clock)
+        super().__init__(
+            Rig(config, executor, self._clock, loaded.shape, loaded.dtype.itemsize, loaded.eos_token_ids),
+            stop,
+        )
+
+    def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
+        return run_meta(self._loaded, self.config, seed=seed, workload=workload)
+
+    def _start_clock(self) -> None:
+        self._clock.restart(SETTLE_NS)
+
     def _warm_up(self) -> None:
-        """A short prefill and two decodes that nobody watches."""
+        """A short prefill and two decodes that nobody watches: a process's first forwards pay for much."""
         assert self.config.max_total_tokens is not None
         tokens = min(WARM_UP_TOKENS, self.config.max_total_tokens - self.config.page_size - 4)
         if tokens > 0:

@@ -10,7 +10,7 @@ from engine.shapes import ModelShape
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["llama_tensors", "require_finite"]
+__all__ = ["llama_tensors", "require_finite", "require_llama"]
 
 
 def llama_tensors(shape: ModelShape) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -42,6 +42,15 @@ def _layer_tensors(shape: ModelShape, prefix: str) -> Iterator[tuple[str, tuple[
         yield f"{prefix}{name}.weight", (outputs, inputs)
         if bias:
             yield f"{prefix}{name}.bias", (outputs,)
+
+
+def require_llama(shape: ModelShape, source: Path) -> None:
+    """Raise ModelError, naming `source`, for a family whose layers `LlamaModel` does not compute."""
+    if shape.architecture != "llama":
+        raise ModelError(
+            f"{source}: a model of {shape.architecture} can be simulated but not computed: "
+            "give a LlamaForCausalLM, or --executor simulated"
+        )
 
 
 def require_finite(tensor: "torch.Tensor", name: str, source: Path) -> None:

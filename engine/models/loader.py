@@ -8,6 +8,7 @@ import torch
 from engine.arithmetic import kv_bytes_per_token
 from engine.errors import ConfigError, ModelError
 from engine.models.checkpoint import Checkpoint, open_checkpoint
+from engine.models.layout import require_llama
 from engine.models.llama import LlamaModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import inverse_frequencies
@@ -67,6 +68,7 @@ def load_model(
     device_ = _resolve_device(device)
     dtype_ = _resolve_dtype(dtype, device_)
     checkpoint = open_checkpoint(path, load_format)
+    require_llama(checkpoint.shape, path)
     inverse_frequencies(checkpoint.shape)  # refuses an unknown rope scaling before the weights are read
     with torch.inference_mode():
         model = LlamaModel(checkpoint.shape, checkpoint.tensors(dtype_, device_))

@@ -10,7 +10,7 @@ from engine.errors import ModelError
 from engine.fields import read_token_ids, shown
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.json_file import read_json_object
-from engine.models.layout import llama_tensors, require_finite
+from engine.models.layout import llama_tensors, require_finite, require_llama
 from engine.models.memory import require_memory
 from engine.shapes import ModelShape
 
@@ -71,6 +71,7 @@ def open_directory(path: Path, dummy: bool) -> Checkpoint:
         from engine.models.dummy import DummyCheckpoint
 
         return DummyCheckpoint(path, shape, eos, lambda: read_tokenizer(path))
+    require_llama(shape, config_path)
     if config.get("quantization_config") is not None:
         raise ModelError(
             f"{config_path}: quantised weights are not supported: give a model in float32 or bfloat16"

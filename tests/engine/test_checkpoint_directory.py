@@ -108,7 +108,11 @@ def test_an_unreadable_config_is_named(tmp_path: Path, text: str, named: str) ->
 @pytest.mark.parametrize(
     ("name", "change", "named"),
     [
-        ("config.json", TINY_CONFIG | {"architectures": ["GemmaForCausalLM"]}, "'GemmaForCausalLM' is not"),
+        (
+            "config.json",
+            TINY_CONFIG | {"architectures": ["GemmaForCausalLM"]},
+            "a model of gemma can be simulated",
+        ),
         ("config.json", TINY_CONFIG | {"quantization_config": {"bits": 4}}, "quantised weights are not"),
         ("config.json", TINY_CONFIG | {"eos_token_id": "</s>"}, "eos_token_id is '</s>'"),
         ("generation_config.json", {"eos_token_id": [1, "x"]}, "eos_token_id is of type list"),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import ModelError
+from engine.model_families import FAMILIES
 from engine.shapes import ModelShape
 
 LLAMA_8B: dict[str, Any] = {
@@ -72,10 +73,14 @@ def test_rope_parameters_are_the_newer_name_of_theta_and_scaling() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"architectures": ["Qwen3ForCausalLM"]}, "'Qwen3ForCausalLM' is not supported"),
+        ({"architectures": ["OPTForCausalLM"]}, "'OPTForCausalLM' is not supported"),
         ({"architectures": ["A", "B"]}, "architectures names no single model"),
         ({"architectures": {}}, "architectures names no single model"),
-        ({"architectures": None, "model_type": "gemma2"}, "'gemma2' is not supported"),
+        ({"architectures": None, "model_type": "opt"}, "'opt' is not supported"),
+        ({"architectures": ["MixtralForCausalLM"], "num_local_experts": 8}, "has a mixture of experts"),
+        ({"architectures": ["XForCausalLM"], "text_config": {"num_experts": 4}}, "has a mixture of experts"),
+        ({"kv_lora_rank": 512}, "has multi-head latent attention"),
+        ({"text_config": {"linear_num_key_heads": 16}}, "has linear attention"),
         ({"architectures": None, "model_type": None}, "architectures names no single model"),
         ({"hidden_size": None}, "hidden_size is missing"),
         ({"hidden_size": "4096"}, "hidden_size is '4096'"),
@@ -99,6 +104,73 @@ def test_names_what_it_refuses(change: dict[str, Any], named: str) -> None:
     assert named in refusal(LLAMA_8B | change)
 
 
+TINY: dict[str, Any] = {
+    "hidden_size": 48,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 60,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+@pytest.mark.parametrize("biases", [{}, {"attention_bias": True}, {"mlp_bias": True}])
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_family_has_the_parameters_that_transformers_makes(
+    architecture: str, biases: dict[str, bool]
+) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(FAMILIES[architecture].model_type, **TINY, **biases)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    ours = TINY | biases | {"architectures": [architecture]}
+    assert ModelShape.from_hf_config(ours, "tiny").num_params == model.num_parameters()
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_left_out_fields_of_every_family_are_those_of_transformers(architecture: str) -> None:
+    from transformers import AutoConfig
+
+    theirs = AutoConfig.for_model(FAMILIES[architecture].model_type)
+    sizes = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
+    config = {key: getattr(theirs, key) for key in sizes} | {"architectures": [architecture]}
+    shape = ModelShape.from_hf_config(config, "plain")
+    assert shape.num_kv_heads == (theirs.num_key_value_heads or theirs.num_attention_heads)
+    assert shape.head_dim == (getattr(theirs, "head_dim", None) or shape.hidden_size // shape.num_heads)
+    assert shape.max_position_embeddings == theirs.max_position_embeddings
+    assert shape.tie_word_embeddings == theirs.tie_word_embeddings
+    assert shape.sliding_window == getattr(theirs, "sliding_window", None)
+
+
+WINDOWED = {"use_sliding_window": True, "sliding_window": 100}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fields", "window"),
+    [
+        ("LlamaForCausalLM", {"sliding_window": 100}, None),
+        ("MistralForCausalLM", {}, 4096),
+        ("MistralForCausalLM", {"sliding_window": None}, None),
+        ("Phi3ForCausalLM", {"sliding_window": 2047}, 2047),
+        ("Qwen2ForCausalLM", {"sliding_window": 100}, None),
+        ("Qwen2ForCausalLM", WINDOWED | {"max_window_layers": 2}, 100),
+        ("Qwen2ForCausalLM", WINDOWED | {"max_window_layers": 3}, None),
+        ("Gemma2ForCausalLM", {"sliding_window": 7}, 7),
+        ("Gemma2ForCausalLM", {"layer_types": ["full_attention"] * 3}, None),
+    ],
+)
+def test_a_sliding_window_counts_where_a_layer_has_it(
+    architecture: str, fields: dict[str, Any], window: int | None
+) -> None:
+    config = TINY | fields | {"architectures": [architecture]}
+    assert ModelShape.from_hf_config(config, "tiny").sliding_window == window
+
+
 odd_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -106,11 +178,15 @@ odd_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(sorted({*LLAMA_8B, "head_dim", "rope_parameters"})), odd_values))
-def test_any_value_anywhere_is_read_or_refused(change: dict[str, Any]) -> None:
+FIELDS = {*LLAMA_8B, "head_dim", "rope_parameters", "sliding_window", "layer_types", "text_config"}
+FIELDS |= {"use_sliding_window", "max_window_layers", "num_experts"}
+
+
+@given(st.sampled_from(sorted(FAMILIES)), st.dictionaries(st.sampled_from(sorted(FIELDS)), odd_values))
+def test_any_value_anywhere_is_read_or_refused(architecture: str, change: dict[str, Any]) -> None:
     refused = ""
     try:
-        ModelShape.from_hf_config(LLAMA_8B | change, "odd")
+        ModelShape.from_hf_config(LLAMA_8B | {"architectures": [architecture]} | change, "odd")
     except ModelError as error:
         refused = str(error)
     assert "\n" not in refused

@@ -1,0 +1,150 @@
+"""`RooflineCost`: how long a forward takes on given peaks, operator by operator.
+
+An operator takes the longer of computing and moving, max(FLOPs / (c · peak FLOP/s), bytes / (b · peak
+bytes/s)), with the efficiencies c and b of `profiler.cost_table`; operators run one after another.
+Williams, Waterman and Patterson, "Roofline: an insightful visual performance model", 2009, for each operator.
+"""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from engine.arithmetic import ForwardSums
+from engine.batch import ForwardBatch
+from engine.peaks import Peaks
+from engine.shapes import ModelShape
+from profiler.cost_profile import GemmProfile
+from profiler.cost_sums import quick_sums
+from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
+
+__all__ = ["OPERATORS", "RooflineCost"]
+
+OPERATORS = (
+    *("QKV", "O", "GATE_UP", "DOWN", "HEAD"),
+    *("ATTENTION_PREFIX", "ATTENTION_CAUSAL", "ATTENTION_DECODE"),
+    *("ELEMENTWISE", "COLLECTIVE", "OVERHEAD"),
+)
+"""The parts of a forward: matrix multiplications, the rectangle and the triangle of extend rows, decode rows,
+norms and the like, all-reduces between devices, and time that no roofline holds."""
+
+
+class Roof(NamedTuple):
+    """What one kind of kernel reaches."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+    def seconds(self, flops: int, moved: int) -> float:
+        return max(flops / self.flops_per_s, moved / self.bytes_per_s)
+
+
+class Matrix(NamedTuple):
+    """A linear layer, over all layers of the model, in elements."""
+
+    params: int
+    moved: int  # of one token, in and out
+
+
+class RooflineCost:
+    """A `CostModel` of one rank's share of a dense model.
+
+    `shape` is that share (`profiler.tensor_parallel.shard`) and `peaks` are one device's; weights, KV and
+    activations have elements of `element_bytes`. A measured profile replaces the GEMMs' efficiencies.
+    """
+
+    def __init__(
+        self, shape: ModelShape, peaks: Peaks, element_bytes: int, *, profile: GemmProfile | None = None
+    ) -> None:
+        layers, hidden, ffn = shape.num_layers, shape.hidden_size, shape.intermediate_size
+        q, kv = shape.q_size, shape.kv_size
+        self._shape = shape
+        self._peaks = peaks
+        self._bytes = element_bytes
+        self._profile = profile
+        self._roofs = {kind: _roof(kind, peaks) for kind in EFFICIENCIES}
+        self._matrices = (
+            _matrix(hidden, q + 2 * kv, layers),
+            _matrix(q, hidden, layers),
+            _matrix(hidden, 2 * ffn, layers),
+            _matrix(ffn, hidden, layers),
+        )
+        self._head = _matrix(hidden, shape.vocab_size, 1)
+        self._pair_flops = 4 * q * layers
+        self._q_bytes = q * layers * element_bytes  # a token's queries, or its attention output
+        self._kv_bytes = 2 * kv * layers * element_bytes
+        self._elementwise_bytes = element_bytes * (layers * _elementwise(shape) + 2 * hidden)
+        self._overhead_s = (layers * OVERHEADS.layer_ns + OVERHEADS.forward_ns) / 1e9
+
+    def forward_ns(self, batch: ForwardBatch) -> int:
+        """Nanoseconds that a forward takes."""
+        return round(sum(self.operator_seconds(quick_sums(batch))) * 1e9)
+
+    def operator_seconds(self, sums: ForwardSums) -> tuple[float, ...]:
+        """Seconds of each of OPERATORS, in their order."""
+        tokens, logits = sums.tokens, sums.rows_with_logits
+        gemm = self._gemm_roof(tokens)
+        qkv, o, gate_up, down = (self._linear(gemm, matrix, tokens) for matrix in self._matrices)
+        head = self._linear(self._roofs["GEMM"], self._head, logits) if logits else 0.0
+        prefix = self._roofs["ATTENTION_PREFIX"].seconds(
+            self._pair_flops * sums.pairs_prefix, self._kv_bytes * sums.prefix_tokens
+        )
+        causal = self._roofs["ATTENTION_CAUSAL"].seconds(
+            self._pair_flops * sums.pairs_causal, (2 * self._q_bytes + self._kv_bytes) * sums.extend_tokens
+        )
+        decode = self._roofs["ATTENTION_DECODE"].seconds(
+            self._pair_flops * sums.pairs_decode,
+            self._kv_bytes * sums.pairs_decode + 2 * self._q_bytes * sums.decode_tokens,
+        )
+        elementwise = self._roofs["ELEMENTWISE"].seconds(0, self._elementwise_bytes * tokens)
+        collective = self._collective(tokens, logits) if self._peaks.num_devices > 1 else 0.0
+        attention = (prefix, causal, decode)
+        return (qkv, o, gate_up, down, head, *attention, elementwise, collective, self._overhead_s)
+
+    def describe(self) -> dict[str, Any]:
+        """The model's assumptions as plain values."""
+        profile = self._profile.describe() if self._profile else None
+        return {"kind": "roofline", "peaks": asdict(self._peaks), **cost_table(), "gemm_profile": profile}
+
+    def _linear(self, roof: Roof, matrix: Matrix, tokens: int) -> float:
+        return roof.seconds(2 * matrix.params * tokens, self._bytes * (matrix.params + matrix.moved * tokens))
+
+    def _gemm_roof(self, tokens: int) -> Roof:
+        if self._profile is None:
+            return self._roofs["GEMM"]
+        share = self._profile.efficiency(tokens)
+        return Roof(self._peaks.flops_per_s * share, self._peaks.bytes_per_s * share)
+
+    def _collective(self, tokens: int, logits: int) -> float:
+        """Two ring all-reduces a layer, and the logits gathered from all ranks."""
+        devices = self._peaks.num_devices
+        roof = self._roofs["COLLECTIVE"]
+        latency_s = OVERHEADS.collective_ns / 1e9
+        reduced = 2 * (devices - 1) * self._shape.hidden_size * tokens * self._bytes // devices
+        seconds = 2 * self._shape.num_layers * (latency_s + roof.seconds(0, reduced))
+        if logits:
+            gathered = (devices - 1) * self._shape.vocab_size * logits * self._bytes
+            seconds += latency_s + roof.seconds(0, gathered)
+        return seconds
+
+
+def _roof(kind: str, peaks: Peaks) -> Roof:
+    """The peaks, as far as this kind of kernel reaches them; a collective's bytes pass the link."""
+    efficiency = EFFICIENCIES[kind]
+    bytes_per_s = (peaks.link_bytes_per_s or 1.0) if kind == "COLLECTIVE" else peaks.bytes_per_s
+    return Roof(peaks.flops_per_s * (efficiency.compute or 1.0), bytes_per_s * efficiency.memory)
+
+
+def _matrix(inputs: int, outputs: int, layers: int) -> Matrix:
+    return Matrix(layers * inputs * outputs, layers * (inputs + outputs))
+
+
+def _elementwise(shape: ModelShape) -> int:
+    """Elements that one token moves in one layer between GEMMs and attention.
+
+    A norm with its residual addition reads two rows of hidden size and writes two; the rotary kernel reads
+    and writes q and k, and v on its way to the KV pool; the activation reads gate and up and writes their
+    product; norms of q and k read and write both.
+    """
+    q, kv = shape.q_size, shape.kv_size
+    qk_norm = 2 * (q + kv) if shape.qk_norm else 0
+    norms = 4 * shape.hidden_size * shape.norms_per_layer
+    return norms + 2 * q + 4 * kv + 3 * shape.intermediate_size + qk_norm

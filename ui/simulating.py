@@ -1,0 +1,190 @@
+"""A simulated run: a model's shape, a GPU's peaks and a cost model instead of weights and a device."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.clock import VirtualClock
+from engine.config import EngineConfig
+from engine.errors import ConfigError
+from engine.executors.simulated import SimulatedExecutor
+from engine.models.checkpoint import Checkpoint
+from engine.peaks import Peaks
+from engine.shapes import ModelShape
+from profiler.cost import RooflineCost
+from profiler.cost_profile import GemmProfile, load_gemm_profile
+from profiler.cost_table import EFFICIENCIES, OVERHEADS
+from profiler.gpu_memory import default_chunk_tokens, pool_tokens, reserved_bytes
+from profiler.hardware import Card, Overrides, find_card, peaks_of
+from profiler.tensor_parallel import shard
+from ui.errors import UserError
+from ui.gpu_options import GpuOptions
+from ui.interrupt import StopRequest
+from ui.provenance import simulated_meta
+from ui.recording import Recording, Rig
+from ui.si_words import bandwidth, dtype_word, flop_rate
+from ui.words import binary_bytes, count, plural
+
+__all__ = ["SimulatedDevice", "SimulatedSession", "simulated_device"]
+
+ELEMENT_BYTES = {"bfloat16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDevice:
+    """GPUs that share a model, and what is assumed of them."""
+
+    checkpoint: Checkpoint  # of which only shape, stop tokens and tokenizer are used
+    card: Card
+    peaks: Peaks
+    given: Overrides  # peaks that are the user's and not the card's
+    shard: ModelShape  # one GPU's part of the model
+    profile: GemmProfile | None
+    host_overhead_ns: int
+    notes: tuple[str, ...]  # choices that were not the user's own
+
+    @property
+    def element_bytes(self) -> int:
+        """Size of a weight, an activation and a KV element."""
+        return ELEMENT_BYTES[self.peaks.dtype]
+
+    @property
+    def label(self) -> str:
+        """The GPU's name, with their number if there are several."""
+        devices = self.peaks.num_devices
+        return self.peaks.name if devices == 1 else f"{devices} × {self.peaks.name}"
+
+    def cost_model(self) -> RooflineCost:
+        """What says how long a forward takes."""
+        return RooflineCost(self.shard, self.peaks, self.element_bytes, profile=self.profile)
+
+    def resolve(self, config: EngineConfig) -> EngineConfig:
+        """Fill what was left open as SGLang does for a GPU of this memory.
+
+        Raises ConfigError when the weights leave no room, or the context is longer than a sliding window.
+        """
+        chunk = config.chunked_prefill_size
+        if chunk is None:
+            chunk = default_chunk_tokens(self.peaks.memory_bytes)
+            chunk = -(-chunk // config.page_size) * config.page_size
+        config = replace(config, chunked_prefill_size=chunk)
+        pool = pool_tokens(self.shard, self.peaks, config, self.element_bytes)
+        if config.max_total_tokens is not None and config.max_total_tokens > pool:
+            raise ConfigError(
+                f"--max-total-tokens {config.max_total_tokens}: {count(pool)} fit beside the weights on "
+                f"{self.label}: give no more"
+            )
+        context = self.checkpoint.shape.max_position_embeddings
+        config = config.resolve(max_total_tokens=pool, context_length=context)
+        self._check_window(config)
+        return config
+
+    def _check_window(self, config: EngineConfig) -> None:
+        window = self.checkpoint.shape.sliding_window
+        assert config.context_length is not None
+        if window is not None and config.context_length > window:
+            raise ConfigError(
+                f"{self.checkpoint.shape.name}: attention looks back {window} tokens only, which is not "
+                f"simulated, and the context is {config.context_length}: give --context-length {window}"
+            )
+
+
+def simulated_device(checkpoint: Checkpoint, options: GpuOptions, dtype: str) -> SimulatedDevice:
+    """The device that the options describe. UserError or ConfigError, naming the option, if they do not."""
+    if options.gpu is None:
+        raise UserError("--executor simulated needs a GPU: give --gpu, like --gpu H200")
+    if options.profile_gpu is not None and options.profile is None:
+        raise UserError("--profile-gpu chooses among the GPUs of a profile: add --profile, or leave it out")
+    card, note = find_card(options.gpu)
+    given = Overrides(options.peak_tflops, options.bandwidth, options.link_bandwidth)
+    dtype = "bfloat16" if dtype == "auto" else dtype
+    tp = options.tp or 1
+    shape = shard(checkpoint.shape, tp)
+    profile = None
+    if options.profile is not None:
+        measured_on = card if options.profile_gpu is None else find_card(options.profile_gpu)[0]
+        profile = load_gemm_profile(options.profile, measured_on, shape.layer_gemm_params)
+    return SimulatedDevice(
+        checkpoint=checkpoint,
+        card=card,
+        peaks=peaks_of(card, dtype, tp, given),
+        given=given,
+        shard=shape,
+        profile=profile,
+        host_overhead_ns=round((options.host_overhead_us or 0) * 1e3),
+        notes=(note,) if note else (),
+    )
+
+
+class SimulatedSession(Recording):
+    """One model on simulated GPUs under one engine config, on a clock of its own."""
+
+    simulated = True
+
+    def __init__(self, device: SimulatedDevice, config: EngineConfig) -> None:
+        """Resolve the config; errors as `SimulatedDevice.resolve` raises them."""
+        self.device = device
+        self._given = config
+        clock = VirtualClock()
+        executor = SimulatedExecutor(
+            device.cost_model(),
+            clock,
+            device.checkpoint.shape.vocab_size,
+            host_overhead_ns=device.host_overhead_ns,
+        )
+        # Nobody can say when the model would stop, so outputs end at max_new_tokens: no token ends them.
+        rig = Rig(device.resolve(config), executor, clock, device.shard, device.element_bytes, frozenset())
+        super().__init__(rig, StopRequest())
+
+    def assumptions(self) -> Iterator[str]:
+        """What the run is made of, in lines: choices made, peaks, KV pool, efficiencies, overheads."""
+        device, peaks, config = self.device, self.device.peaks, self.config
+        yield from device.notes
+        link = f", link {bandwidth(peaks.link_bytes_per_s)}" if peaks.num_devices > 1 else ""
+        yield (
+            f"Simulated {device.label}: {dtype_word(peaks.dtype)} {flop_rate(peaks.flops_per_s)}, memory "
+            f"{binary_bytes(peaks.memory_bytes)} at {bandwidth(peaks.bytes_per_s)}{link}"
+        )
+        weights = device.shard.num_params * device.element_bytes
+        reserved = reserved_bytes(peaks.memory_bytes, config, peaks.num_devices)
+        chosen = (
+            ""
+            if self._given.max_total_tokens
+            else (f", what {binary_bytes(weights)} of weights and {binary_bytes(reserved)} kept free leave")
+        )
+        yield f"KV pool: {count(config.max_total_tokens)} tokens{chosen}"
+        if self._given.chunked_prefill_size is None:
+            yield (
+                f"Chunk size: {count(config.chunked_prefill_size)} tokens, SGLang's for this memory "
+                "(--chunked-prefill-size)"
+            )
+        yield from self._efficiencies()
+
+    def _efficiencies(self) -> Iterator[str]:
+        device = self.device
+        shares = []
+        for kind, efficiency in EFFICIENCIES.items():
+            if kind == "COLLECTIVE" and device.peaks.num_devices == 1:
+                continue
+            compute = "" if efficiency.compute is None else f"{efficiency.compute:g} of FLOP/s, "
+            shares.append(f"{kind} {compute}{efficiency.memory:g} of bytes/s")
+        yield f"Assumed of the peaks: {'; '.join(shares)}"
+        if device.profile is not None:
+            group, points = device.profile.group, len(device.profile.shares)
+            yield (
+                f"but for the layers' GEMMs: {group.gpu}, {group.model}, tp {group.tp} of "
+                f"{device.profile.path} ({plural(points, 'size')})"
+            )
+        yield (
+            f"Overheads: {OVERHEADS.layer_ns / 1e3:g} us a layer and {OVERHEADS.forward_ns / 1e3:g} us a "
+            f"forward on the GPU, {device.host_overhead_ns / 1e3:g} us a forward on the host"
+        )
+
+    def _warm_up(self) -> None:
+        """Nothing: a simulated forward pays for nothing that a later one finds ready."""
+
+    def _start_clock(self) -> None:
+        """Nothing: the clock stands at 0."""
+
+    def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
+        return simulated_meta(self.device, self.config, seed=seed, workload=workload)
