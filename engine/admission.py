@@ -44,9 +44,9 @@ class PrefillAdder:
         config: EngineConfig,
         cache: KVCache,
         running: Sequence[Request],
+        reserve: Reserve,
         new_token_ratio: float,
         mixed_decode_tokens: int = 0,
-        reserve: Reserve | None = None,
     ) -> None:
         """`reserve` holds what `running` are still expected to need."""
         self.admitted: list[Request] = []
@@ -56,7 +56,7 @@ class PrefillAdder:
         self._cache = cache
         self._running = running
         self._ratio = new_token_ratio
-        self._reserve = Reserve(running) if reserve is None else reserve
+        self._reserve = reserve
         self._drain = DrainSimulation(new_token_ratio)
         self._page = cache.page_size
         self._input = config.max_prefill_tokens - mixed_decode_tokens

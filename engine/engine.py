@@ -151,7 +151,9 @@ class Engine:
         batch = flight.plan.batch
         self._events.forward_id = batch.forward_id
         result_start_ns = self.clock.now_ns()
-        results = process_results(batch, result, self.cache, self._events, self._eos_token_ids)
+        results = process_results(
+            batch, result, self.cache, self.scheduler.reserve, self._events, self._eos_token_ids
+        )
         return self._tell(flight, result, results, result_start_ns)
 
     def _tell(
@@ -195,7 +197,7 @@ class Engine:
         self._aborts.clear()
 
     def _end_aborted(self) -> None:
-        for request in self.scheduler.aborted:
+        for request in self.scheduler.retraction.aborted:
             self._end_with_abort(request)
 
     def _end_with_abort(self, request: Request) -> None:

@@ -10,6 +10,7 @@ from engine.event_log import EventLog
 from engine.executors.protocol import NO_TOKEN, ForwardResult
 from engine.observer import EventKind
 from engine.request import FinishReason, Request
+from engine.reserve import Reserve
 
 __all__ = ["Results", "process_results"]
 
@@ -30,6 +31,7 @@ def process_results(
     batch: ForwardBatch,
     result: ForwardResult,
     cache: KVCache,
+    reserve: Reserve,
     events: EventLog,
     eos_token_ids: frozenset[int],
 ) -> Results:
@@ -37,7 +39,8 @@ def process_results(
 
     A middle chunk's sample is dropped. A prefill that is complete hands its KV to the tree; a request that
     ends leaves its whole pages there. A decode row that goes on does neither. Under overlap a request may
-    have ended, or given its KV back, since the forward was planned: its sample changes nothing.
+    have ended, or given its KV back, since the forward was planned: its sample changes nothing. `reserve`
+    follows the output of the requests it counts.
     """
     out = Results(batch.num_rows)
     index = array("i")
@@ -51,7 +54,9 @@ def process_results(
         index.append(request.output_len if outcome == Outcome.EMITTED else -1)
         if outcome == Outcome.EMITTED:
             _emit(request, result.next_token_ids[i], eos_token_ids)
+            reserve.after_token(request)
             if request.finished:
+                reserve.leave(request)
                 events.add(EventKind.FINISH, request, tokens=request.output_len)
                 cache.release(request, keep=True)
             elif i < batch.num_extend_seqs:

@@ -5,10 +5,6 @@ Under overlap it plans while the result of the forward before is outstanding: wh
 known, only how many tokens it adds.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-
 import numpy as np
 
 from engine.admission import AddResult, PrefillAdder
@@ -16,21 +12,20 @@ from engine.batch import ForwardBatch, ForwardMode, Role, StopReason
 from engine.batching import build_batch
 from engine.cache import KVCache
 from engine.config import EngineConfig
-from engine.decode_memory import check_decode_mem, choose_kept, reset_for_retract
+from engine.decode_memory import check_decode_mem
 from engine.event_log import EventLog
 from engine.new_token_ratio import NewTokenRatio
 from engine.observer import EventKind, PlanRecord
-from engine.request import FinishReason, Request
+from engine.plan import Plan, private_pages
+from engine.prefill_interval import PrefillInterval
+from engine.priority import PriorityRules
+from engine.queue_order import QueueOrder
+from engine.request import Request
+from engine.reserve import Reserve
+from engine.retraction import Retraction
+from engine.waiting_queue import WaitingQueue
 
 __all__ = ["Plan", "Scheduler"]
-
-
-@dataclass(slots=True, eq=False)
-class Plan:
-    """A planned forward: its batch, whose pages are allocated, and what was known when it was planned."""
-
-    batch: ForwardBatch
-    record: PlanRecord
 
 
 class Scheduler:
@@ -38,12 +33,17 @@ class Scheduler:
 
     def __init__(self, config: EngineConfig, cache: KVCache, events: EventLog) -> None:
         assert config.max_running_requests is not None, "the config must be resolved"
-        self.waiting: deque[Request] = deque()
+        self.waiting = WaitingQueue()
         self.running: list[Request] = []  # decoding, in batch order
         self.chunked_req: Request | None = None
         self.ratio = NewTokenRatio(config.schedule_conservativeness)
-        self.retracted: list[Request] = []  # in this round, in order
-        self.aborted: list[Request] = []  # in this round, for lack of memory
+        self.reserve = Reserve()  # of all that decode, whether running or in a forward
+        self.retraction = Retraction(cache, self.reserve, events)
+        self._order = QueueOrder(config, cache.tree)
+        self._priorities = PriorityRules.of(config)
+        self._interval = PrefillInterval(
+            config.prefill_decode_interval, config.prefill_decode_interval_min_bs
+        )
         self._config = config
         self._cache = cache
         self._events = events
@@ -51,22 +51,27 @@ class Scheduler:
         self._last: ForwardBatch | None = None  # planned in the round before
         self._with_chunks: list[Request] = []  # whose counter of middle chunks in flight may not be 0
         self._batch_is_full = False
-        self._waiting_tokens = 0
         self._next_forward_id = 0
 
     def enqueue(self, request: Request) -> None:
-        """Put a request, new or retracted, at the end of the queue."""
+        """Put a new request at the end of the queue."""
         self.waiting.append(request)
-        self._waiting_tokens += len(request.tokens)
 
     def plan(self) -> Plan | None:
         """One round: the next forward with its pages allocated, or None when there is nothing to run."""
-        self.retracted, self.aborted = [], []
+        self.retraction.start_round()
         self._events.forward_id = self._next_forward_id
         self._stash_chunk()
         self._merge_last()
         self._drop_finished()
-        plan = self._plan_prefill() or self._plan_decode()
+        deferred = self._interval.defers(len(self.running))
+        plan = None if deferred else self._plan_prefill()
+        if plan is not None:
+            self._interval.arm()
+        else:
+            plan = self._plan_decode()
+        if deferred:
+            self._note_deferral(plan)
         self._last = plan.batch if plan else None
         if plan:
             self._next_forward_id += 1
@@ -76,9 +81,9 @@ class Scheduler:
         """Take an aborted request out, between two rounds; its KV is given back without being kept."""
         if request in self.waiting:
             self.waiting.remove(request)
-            self._waiting_tokens -= len(request.tokens)
         if request is self.chunked_req:
             self.chunked_req = None
+        self.reserve.leave(request)
         if request.row is not None:
             self._cache.release(request, keep=False)
 
@@ -100,6 +105,8 @@ class Scheduler:
         if len(rows) < self._last.num_rows or (rows and not self.running):
             self._batch_is_full = False
         self.running.extend(rows)
+        for request in rows:
+            self.reserve.join(request)
 
     def _drop_finished(self) -> None:
         before = len(self.running)
@@ -111,17 +118,21 @@ class Scheduler:
 
     def _plan_prefill(self) -> Plan | None:
         """A forward with the half-done request's next chunk and whatever else fits the budgets."""
+        if self._priorities.preempt:
+            self._batch_is_full = False  # somebody may give way
         if (self._batch_is_full or not self.waiting) and self.chunked_req is None:
             return None
-        if self._slots <= len(self.running) and self.chunked_req is None:
+        if self._slots <= len(self.running) and self.chunked_req is None and not self._priorities.preempt:
             self._batch_is_full = True
             return None
+        self._order.apply(self.waiting)
         mixed = len(self.running) if self._config.enable_mixed_chunk else 0
-        adder = PrefillAdder(self._config, self._cache, self.running, self.ratio.current, mixed)
+        adder = PrefillAdder(self._config, self._cache, self.running, self.reserve, self.ratio.current, mixed)
         start = adder.budgets()
         continued = self.chunked_req
         parked = continued is not None and not adder.add_chunked(continued)
         blocked = None if parked else self._admit(adder)
+        self._requeue(self.retraction.preempted)
         if not adder.admitted:
             return None
         self.chunked_req = adder.chunked_req
@@ -141,24 +152,31 @@ class Scheduler:
     def _admit(self, adder: PrefillAdder) -> Request | None:
         """Admit from the head of the queue, skipping none; returns the request that had to wait, if any."""
         while self.waiting:
-            request = self.waiting[0]
+            request = self.waiting.head
             if adder.state() is AddResult.OTHER:
                 return request
+            self._cache.match(request)
             if len(adder.admitted) >= self._slots - len(self.running):
                 self._batch_is_full = True
+            if self._batch_is_full and not self._make_way(adder, request):
                 adder.stop_reason = StopReason.SLOTS
                 return request
-            self._cache.match(request)
             before = len(adder.admitted)
             verdict = adder.add(request)
             if len(adder.admitted) > before:
-                self.waiting.popleft()
-                self._waiting_tokens -= len(request.tokens)
+                self.waiting.remove(request)
             if verdict is AddResult.NO_TOKEN:
                 self._batch_is_full = bool(adder.admitted or self.running)
             if verdict is not AddResult.CONTINUE:
-                return self.waiting[0] if self.waiting else None
+                return self.waiting.head if self.waiting else None
         return None
+
+    def _make_way(self, adder: PrefillAdder, request: Request) -> bool:
+        """Take slots and KV from less urgent running requests, which must make room for the whole request."""
+        victims = adder.preempt_for(request, self._priorities) if self._priorities.preempt else []
+        if victims:
+            self.running[:] = self.retraction.preempt(self.running, victims, by=request)
+        return bool(victims)
 
     def _place_prefill(self, admitted: list[Request], continued: Request | None) -> ForwardBatch:
         """Allocate pages, and let the running requests ride along when mixing is on and their KV fits."""
@@ -224,41 +242,20 @@ class Scheduler:
         self._cache.grow_decode(self.running)
         batch = build_batch(self._next_forward_id, [], self.running, [], [], self._cache, self._last)
         record = self._record(batch, running_reqs)
-        record.retracted_reqs = len(self.retracted)
+        record.retracted_reqs = len(self.retraction.retracted)
         return Plan(batch, record)
 
     def _retract(self) -> None:
-        """Take the KV of the requests with the least output until the others can go on; requeue them.
-
-        A parked half-done request gives way before the last decoding one is aborted.
-        """
-        kept = choose_kept(self.running)
-        while len(kept) > 1:
-            self._requeue(kept.pop(), len(kept))
-            if check_decode_mem(self._cache, kept):
-                break
-        if not check_decode_mem(self._cache, kept) and self.chunked_req is not None:
-            parked, self.chunked_req = self.chunked_req, None
-            self._requeue(parked, len(kept))
-        if not check_decode_mem(self._cache, kept):
-            self._abort_for_memory(kept.pop())
-        self.running = kept
+        """Take the KV of some requests so that the others can go on."""
+        self.running, self.chunked_req = self.retraction.retract(self.running, self.chunked_req)
         self._batch_is_full = False
-        self.ratio.on_retract(kept)
-        for request in self.retracted:
-            self.enqueue(request)
+        self.ratio.on_retract(self.running)
+        self._requeue(self.retraction.retracted)
+
+    def _requeue(self, requests: list[Request]) -> None:
+        for request in requests:
+            self.waiting.append(request)
             self._events.add(EventKind.REQUEUE, request, tokens=request.output_len)
-
-    def _requeue(self, request: Request, remaining: int) -> None:
-        self._events.add(EventKind.RETRACT, request, tokens=request.kv_len)
-        reset_for_retract(self._cache, request, remaining)
-        self.retracted.append(request)
-
-    def _abort_for_memory(self, request: Request) -> None:
-        self._cache.release(request, keep=False)
-        request.finish_reason = FinishReason.ABORT
-        request.abort_detail = "the KV pool cannot hold its next token"
-        self.aborted.append(request)
 
     # -- record ------------------------------------------------------------------------------------------
 
@@ -274,16 +271,20 @@ class Scheduler:
             running_reqs=running_reqs,
             absent_decode_reqs=0 if batch.mode is ForwardMode.DECODE else len(self.running),
             waiting_reqs=len(self.waiting),
-            pending_tokens=self._waiting_tokens + (rest or 0),
+            pending_tokens=self.waiting.pending_tokens + (rest or 0),
             new_token_ratio=self.ratio.current,
             evicted_pages=evicted,
             chunked_rid=self.chunked_req.rid if self.chunked_req else None,
             inflight_middle_chunks=sum(r.inflight_middle_chunks for r in {*self._with_chunks}),
-            private_pages=np.array(list(self._private_pages(rows)), dtype=np.int32),
+            private_pages=private_pages(self._cache, rows),
             inflight_after_plan=np.array([r.inflight_middle_chunks for r in rows], dtype=np.uint8),
         )
 
-    def _private_pages(self, requests: Iterable[Request]) -> Iterator[int]:
-        page_size = self._cache.page_size
-        for request in requests:
-            yield -(-request.kv_len // page_size) - request.protected_len // page_size
+    def _note_deferral(self, plan: Plan | None) -> None:
+        """Say which request the interval kept from being prefilled in this round, if any."""
+        held = self.chunked_req or (self.waiting.head if self.waiting else None)
+        if held is not None:
+            self._events.add(EventKind.DEFER, held)
+            if plan is not None:
+                plan.record.stop_reason = StopReason.INTERVAL
+                plan.record.blocked_rid = held.rid

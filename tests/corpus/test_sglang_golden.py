@@ -5,25 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.golden import Replay, Unsupported, differences, prompt
+from tests.support.golden import Replay, differences, prompt
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIRECTORY = Path(os.environ.get("SGLANG_GOLDEN", REPOSITORY.parent / "shared/corpus/sglang-golden"))
 FILES = sorted(DIRECTORY.glob("*.json"))
-
-MISSING = {
-    "c06": "schedule_policy lpm",
-    "f": "prefill_decode_interval",
-    "h00": "admission by drain simulation (ignore_eos without a radix cache)",
-    "i": "truncation_align_size",
-}
-
-
-def _case(path: Path) -> object:
-    family = path.name[:3]
-    why = MISSING.get(family) or MISSING.get(family[0])
-    missing = pytest.mark.xfail(strict=True, raises=Unsupported, reason=f"not there yet: {why}")
-    return pytest.param(path, id=path.stem, marks=[missing] if why else [])
 
 
 def test_prompt_formula() -> None:
@@ -32,7 +18,7 @@ def test_prompt_formula() -> None:
 
 
 @pytest.mark.skipif(not FILES, reason=f"no recorded SGLang runs in {DIRECTORY} (set SGLANG_GOLDEN)")
-@pytest.mark.parametrize("path", [_case(path) for path in FILES])
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
 def test_every_round_is_sglangs(path: Path) -> None:
     replay = Replay(path)
     finished = {}

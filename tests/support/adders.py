@@ -9,6 +9,7 @@ from engine.admission import AddResult, PrefillAdder
 from engine.cache import KVCache
 from engine.config import EngineConfig
 from engine.request import Request, SamplingParams
+from engine.reserve import Reserve
 from tests.support.engines import Prompts
 
 
@@ -38,7 +39,7 @@ def adder_of(
     config = SimpleNamespace(chunk_tokens=None if chunk < 0 else chunk, **(defaults | options))
     cache = KVCache(pool, page, 8)
     requests = [*decoding, *_running(running, max_new, output)]
-    return PrefillAdder(config, cache, requests, ratio, mixed)  # type: ignore[arg-type]
+    return PrefillAdder(config, cache, requests, Reserve(requests), ratio, mixed)  # type: ignore[arg-type]
 
 
 def offer(adder: PrefillAdder, length: int, max_new: int = 0) -> AddResult:

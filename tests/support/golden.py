@@ -17,10 +17,6 @@ from engine.request import Request, SamplingParams
 TOKEN = 7
 
 
-class Unsupported(Exception):
-    """An option of the recorded run that the engine does not have."""
-
-
 class ConstantExecutor:
     """Answers every row with the same token."""
 
@@ -42,14 +38,7 @@ def prompt(
 
 
 def config_of(options: dict[str, Any], context_length: int) -> EngineConfig:
-    """The engine's config for a run's options; raises Unsupported for what is not there."""
-    options = dict(options)
-    if options.pop("prefill_decode_interval"):
-        raise Unsupported("prefill_decode_interval")
-    if options.pop("truncation_align_size") is not None:
-        raise Unsupported("truncation_align_size")
-    if options["schedule_policy"] != "fcfs":
-        raise Unsupported(f"schedule_policy {options['schedule_policy']}")
+    """The engine's config for a run's options."""
     config = EngineConfig(**options)
     return config.resolve(max_total_tokens=options["max_total_tokens"], context_length=context_length)
 
@@ -72,8 +61,6 @@ class Replay:
         for spec in self.run["requests"]:
             if spec["arrives_before_round"] != round_:
                 continue
-            if spec["ignore_eos"] and self.engine.config.disable_radix_cache:
-                raise Unsupported("admission by drain simulation (ignore_eos without a radix cache)")
             request = Request(
                 rid=len(self.by_rid),
                 name=spec["rid"],
@@ -110,7 +97,7 @@ class Replay:
                 evictable=pool.evictable * page,
                 protected=pool.protected * page,
                 new_token_ratio=self.engine.scheduler.ratio.current,
-                retracted=[r.name for r in self.engine.scheduler.retracted],
+                retracted=[r.name for r in self.engine.scheduler.retraction.retracted],
             )
             assert pool.free + pool.evictable + pool.protected + pool.private == pool.total
             return planned
