@@ -1,15 +1,16 @@
 """`Engine`: submit requests, `step` until they have ended. The loop is `Engine.step`."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.cache import KVCache
 from engine.clock import Clock, MonotonicClock
 from engine.config import EngineConfig
-from engine.decode_memory import clip_max_new_tokens
 from engine.errors import WorkloadError
 from engine.event_log import EventLog
 from engine.executors.protocol import Executor, ForwardResult, PendingForward
+from engine.limits import check_request
 from engine.observer import EngineObserver, EventKind, ForwardRecord, NullObserver
 from engine.request import FinishReason, Request
 from engine.results import Results, process_results
@@ -75,11 +76,16 @@ class Engine:
         """Whether any request has not ended, or a forward's result is outstanding."""
         return bool(self.requests) or self._in_flight is not None
 
+    def check(self, request: Request) -> None:
+        """Lower `max_new_tokens` to what fits; raises WorkloadError when the request can never be served."""
+        check_request(request, self.config)
+
     def submit(self, request: Request) -> None:
         """Queue a request. Raises WorkloadError when it could never be served."""
-        self._check_fits(request)
+        self.check(request)
         if request.rid in self.requests:
             raise WorkloadError(f"request {request.name!r} is already queued: give each request its own rid")
+        request.begin()
         self.requests[request.rid] = request
         self.scheduler.enqueue(request)
         self._events.add(EventKind.ARRIVE, request, tokens=request.prompt_len, t_ns=request.arrival_ns)
@@ -93,18 +99,16 @@ class Engine:
     def run(
         self, requests: Iterable[Request], on_step: Callable[[ForwardRecord], None] | None = None
     ) -> None:
-        """Submit each request at its arrival and step until all have ended."""
-        todo = sorted(requests, key=lambda r: r.arrival_ns)
-        at = 0
-        while at < len(todo) or self.has_work:
-            while at < len(todo) and todo[at].arrival_ns <= self.clock.now_ns():
-                self.submit(todo[at])
-                at += 1
+        """Submit each request at its arrival and step until all have ended; keeps none that has."""
+        todo = deque(sorted(requests, key=lambda r: r.arrival_ns))
+        while todo or self.has_work:
+            while todo and todo[0].arrival_ns <= self.clock.now_ns():
+                self.submit(todo.popleft())
             record = self.step()
             if record is not None and on_step is not None:
                 on_step(record)
-            if record is None and not self.has_work and at < len(todo):
-                self.clock.wait_until(todo[at].arrival_ns)
+            if record is None and not self.has_work and todo:
+                self.clock.wait_until(todo[0].arrival_ns)
 
     def step(self) -> ForwardRecord | None:
         """One round; returns the forward whose result it processed, None when there was none."""
@@ -213,22 +217,3 @@ class Engine:
         events = self._events.take()
         if events:
             self._observer.on_events(events)
-
-    def _check_fits(self, request: Request) -> None:
-        assert self.config.max_total_tokens is not None
-        assert self.config.context_length is not None
-        page_size = self.config.page_size
-        pool = self.config.max_total_tokens // page_size * page_size
-        if request.prompt_len < 1:
-            raise WorkloadError(f"request {request.name!r} has an empty prompt: give at least one token")
-        if request.prompt_len >= self.config.context_length:
-            raise WorkloadError(
-                f"request {request.name!r}: {request.prompt_len} prompt tokens reach the context length "
-                f"{self.config.context_length}: shorten the prompt"
-            )
-        if request.prompt_len + page_size >= pool:
-            raise WorkloadError(
-                f"request {request.name!r}: {request.prompt_len} prompt tokens never fit {pool} KV tokens: "
-                "raise --max-total-tokens or shorten the prompt"
-            )
-        request.max_new_tokens = clip_max_new_tokens(request, self.config)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from engine.lazy_prompt import LazyPrompt
+
 if TYPE_CHECKING:
     from engine.cache.radix import Node
 
@@ -46,8 +48,9 @@ class Request:
     arrival_ns: int = 0
     priority: int = 0  # whether a larger or a smaller value is more urgent is the engine's option
 
+    prompt_len: int = field(init=False)  # in tokens
     max_new_tokens: int = field(init=False)  # clipped at arrival so that the request fits an empty pool
-    tokens: "array[int]" = field(init=False)  # prompt and output, the sequence so far
+    tokens: "array[int]" = field(init=False)  # prompt and output so far; a lazy prompt's come with `begin`
     matched_pages: "array[int]" = field(init=False)  # cached prefix found by the last match, until admission
     prefix_len: int = 0  # tokens whose KV is computed
     extend_end: int = 0  # end of the extent planned last
@@ -68,14 +71,23 @@ class Request:
     abort_detail: str = ""
 
     def __post_init__(self) -> None:
-        self.tokens = array("i", self.prompt_token_ids)
+        self.prompt_len = len(self.prompt_token_ids)
+        self.tokens = array("i")
+        if not isinstance(self.prompt_token_ids, LazyPrompt):
+            self.begin()
         self.matched_pages = array("i")
         self.max_new_tokens = self.sampling.max_new_tokens
 
-    @property
-    def prompt_len(self) -> int:
-        """Prompt length in tokens."""
-        return len(self.prompt_token_ids)
+    def begin(self) -> None:
+        """Make the prompt's tokens, unless they are there."""
+        if not self.tokens:
+            self.tokens = array("i", self.prompt_token_ids)
+
+    def fresh(self) -> "Request":
+        """The same request before anything happened to it."""
+        return Request(
+            self.rid, self.name, self.prompt_token_ids, self.sampling, self.arrival_ns, self.priority
+        )
 
     @property
     def output_len(self) -> int:

@@ -3,10 +3,9 @@
 from engine.workload.generated import uniform_requests
 from engine.workload.load import Workload, load_workload
 from engine.workload.own import Tokenizer
-from engine.workload.prompts import LazyPrompt, random_ids, shared_prefix
+from engine.workload.prompts import random_ids, shared_prefix
 
 __all__ = [
-    "LazyPrompt",
     "Tokenizer",
     "Workload",
     "load_workload",

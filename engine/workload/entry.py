@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from engine.lazy_prompt import LazyPrompt
 from engine.request import SamplingParams
-from engine.workload.prompts import LazyPrompt, block_ids, random_ids
+from engine.workload.prompts import block_ids, random_ids
 
 __all__ = ["Entry", "Format", "Recorded", "RecordedReader"]
 
@@ -19,6 +20,7 @@ class Entry(NamedTuple):
     arrival_ns: int
     prompt: Sequence[int]
     sampling: SamplingParams
+    priority: int = 0
     recorded_output_tokens: int | None = None  # None where the file is no record
 
 

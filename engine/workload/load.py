@@ -67,7 +67,14 @@ def load_workload(
         raise WorkloadError(f"{path} holds no request with a prompt: give at least one")
     start_ns = min(entry.arrival_ns for entry in entries) if form.from_first else 0
     requests = [
-        Request(rid, entry.name, entry.prompt, entry.sampling, _arrival_ns(path, entry, start_ns, time_scale))
+        Request(
+            rid=rid,
+            name=entry.name,
+            prompt_token_ids=entry.prompt,
+            sampling=entry.sampling,
+            arrival_ns=_arrival_ns(path, entry, start_ns, time_scale),
+            priority=entry.priority,
+        )
         for rid, entry in enumerate(kept)
     ]
     return Workload(

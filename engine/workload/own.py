@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any, Protocol
 
 from engine.errors import WorkloadError
+from engine.lazy_prompt import LazyPrompt
 from engine.request import SamplingParams
 from engine.workload.entry import Entry, Format
 from engine.workload.fields import MAX_ARRIVAL_S, MAX_LENGTH_TOKENS, Fields, decode_object, shown
-from engine.workload.prompts import LazyPrompt, random_ids, shared_prefix
+from engine.workload.prompts import random_ids, shared_prefix
 
 __all__ = ["Tokenizer", "WorkloadLine", "own_format", "parse_line"]
 
 MAX_TEMPERATURE = 1000
 MAX_SEED = 2**63 - 1
+MOST_PRIORITY = 2**31 - 1
 PROMPT_KEYS = ("prompt_tokens", "prompt", "prompt_token_ids")
 KEYS = (
     "rid",
@@ -27,6 +29,7 @@ KEYS = (
     "temperature",
     "seed",
     "stop_token_ids",
+    "priority",
     "prefix_group",
     "prefix_tokens",
 )
@@ -54,6 +57,7 @@ class WorkloadLine:
     temperature: float
     seed: int | None
     stop_token_ids: frozenset[int]
+    priority: int
     prefix_group: str | None
     prefix_tokens: int
 
@@ -92,6 +96,7 @@ def parse_line(line: bytes, vocab_size: int) -> WorkloadLine:
         temperature=float(fields.number("temperature", MAX_TEMPERATURE) or 0),
         seed=fields.whole("seed", 0, MAX_SEED),
         stop_token_ids=frozenset(fields.token_ids("stop_token_ids", least=0) or ()),
+        priority=fields.whole("priority", -MOST_PRIORITY, MOST_PRIORITY) or 0,
         prefix_group=group,
         prefix_tokens=prefix_tokens,
     )
@@ -119,7 +124,14 @@ class _Reader:
             stop_token_ids=line.stop_token_ids,
             ignore_eos=line.ignore_eos,
         )
-        return Entry(number, line.rid, round(line.arrival_s * 10**9), self._prompt(line, place), sampling)
+        return Entry(
+            line=number,
+            name=line.rid,
+            arrival_ns=round(line.arrival_s * 10**9),
+            prompt=self._prompt(line, place),
+            sampling=sampling,
+            priority=line.priority,
+        )
 
     def _prompt(self, line: WorkloadLine, place: int) -> Sequence[int]:
         if line.prompt_token_ids is not None:

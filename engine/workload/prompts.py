@@ -4,45 +4,16 @@ All depend on the seed and on what names the prompt alone, so that the same file
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_TOKENS", "LazyPrompt", "block_ids", "random_ids", "shared_prefix"]
+__all__ = ["BLOCK_TOKENS", "block_ids", "random_ids", "shared_prefix"]
 
 OWN_STREAM, GROUP_STREAM = 0, 1  # keep a seed's random streams apart
 BLOCK_TOKENS = 512  # tokens a Mooncake hash id stands for
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-class LazyPrompt(Sequence[int]):
-    """Token ids that are made anew whenever they are read: a file of long prompts costs no memory."""
-
-    __slots__ = ("_length", "_make")
-
-    def __init__(self, length: int, make: Callable[[], "array[int]"]) -> None:
-        """`make` gives the `length` ids, the same each time."""
-        self._length = length
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._make())
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> "array[int]": ...
-    def __getitem__(self, index: int | slice) -> "int | array[int]":
-        return self._make()[index]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """numpy reads all ids at once; they are new, so there is nothing to copy."""
-        return np.frombuffer(self._make(), dtype=np.int32).astype(dtype or np.int32, copy=False)
 
 
 def random_ids(count: int, vocab_size: int, seed: int, rid: int) -> "array[int]":

@@ -49,6 +49,7 @@ def test_reads_every_field(file: Path) -> None:
             "temperature": 0.7,
             "seed": 11,
             "stop_token_ids": [3, 4],
+            "priority": -5,
         },
         {"rid": "b", "prompt_tokens": 20},
     )
@@ -56,6 +57,7 @@ def test_reads_every_field(file: Path) -> None:
     assert (a.rid, a.name, a.arrival_ns, list(a.prompt_token_ids)) == (0, "a", 1_500_000_000, [0, 999])
     assert (a.sampling.max_new_tokens, a.sampling.ignore_eos, a.sampling.temperature) == (7, True, 0.7)
     assert (a.sampling.seed, a.sampling.stop_token_ids) == (11, frozenset({3, 4}))
+    assert (a.priority, b.priority) == (-5, 0)
     assert (b.rid, b.arrival_ns, b.prompt_len, b.sampling.max_new_tokens) == (1, 0, 20, 128)
     assert (b.sampling.ignore_eos, b.sampling.temperature, b.sampling.stop_token_ids) == (
         False,
@@ -141,6 +143,8 @@ BAD_LINES = {
     "number flag": ({**GOOD, "ignore_eos": 1}, "ignore_eos is 1"),
     "negative temperature": ({**GOOD, "temperature": -1}, "temperature is -1"),
     "negative seed": ({**GOOD, "seed": -1}, "seed is -1"),
+    "half a priority": ({**GOOD, "priority": 0.5}, "priority is 0.5"),
+    "huge priority": ({**GOOD, "priority": -(2**31)}, "from -2147483647 to 2147483647"),
     "huge seed": ({**GOOD, "seed": 2**63}, "seed is a number of 19 digits"),
     "misspelled key": ({**GOOD, "max_new_token": 4}, "did you mean max_new_tokens?"),
     "unknown key": ({**GOOD, "zzz": 4}, "the keys are rid"),

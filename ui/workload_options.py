@@ -1,0 +1,90 @@
+"""`--workload` and what picks from it, and the lines that say what a workload file turned out to be."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ui.words import plural, seconds
+
+if TYPE_CHECKING:
+    from engine.workload import Workload
+
+__all__ = ["about_workload", "workload_lines", "workload_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = "JSON lines of Chunkscope, Mooncake or LLMServingSim, or a CSV table of Azure or Vidur."
+
+
+def workload_options() -> Callable[[F], F]:
+    """--workload as `workload_path`, --limit, --time-scale."""
+
+    def decorate(function: F) -> F:
+        for option in (
+            click.option(
+                "--time-scale",
+                type=float,
+                default=1.0,
+                show_default=True,
+                help="Multiplies arrivals: 0.5 doubles the rate.",
+            ),
+            click.option(
+                "--limit", type=click.IntRange(1), metavar="N", help="Only the N requests that arrive first."
+            ),
+            click.option(
+                "--workload",
+                "workload_path",
+                type=click.Path(path_type=Path),
+                required=True,
+                metavar="FILE",
+                help=f"Requests, one a line; recognised by content: {FORMATS}",
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def workload_lines(workload: "Workload") -> Iterator[str]:
+    """What was recognised, how much of it there is, and what could not be taken as the file has it."""
+    requests = workload.requests
+    prompts = sum(r.prompt_len for r in requests)
+    outputs = sum(r.sampling.max_new_tokens for r in requests)
+    most = "" if all(r.sampling.ignore_eos for r in requests) else "at most "
+    yield (
+        f"{workload.title}: {plural(len(requests), 'request')} {_when(workload)}, "
+        f"{plural(prompts, 'prompt token')}, {most}{plural(outputs, 'output token')}"
+    )
+    if not workload.timed:
+        yield "The file has no arrival times: all requests arrive at the start"
+    if workload.empty_prompts:
+        lines = workload.empty_prompts
+        yield f"Left out: {plural(len(lines), 'request')} without a prompt token, first on line {lines[0]}"
+    if workload.empty_outputs:
+        lines = workload.empty_outputs
+        yield (
+            f"{plural(len(lines), 'request')} without an output token, first on line {lines[0]}: "
+            "asked for one, which any prefill samples"
+        )
+
+
+def about_workload(workload: "Workload", *, limit: int | None, time_scale: float) -> Mapping[str, Any]:
+    """What a trace's meta says of its workload."""
+    return {
+        "path": str(workload.path),
+        "format": workload.title,
+        "requests": len(workload.requests),
+        "limit": limit,
+        "time_scale": time_scale,
+    }
+
+
+def _when(workload: "Workload") -> str:
+    arrivals_ns = [request.arrival_ns for request in workload.requests]
+    first_ns, last_ns = min(arrivals_ns), max(arrivals_ns)
+    if first_ns == last_ns:
+        return "at once"
+    return f"in {seconds((last_ns - first_ns) / 1e9)}"
