@@ -1,6 +1,6 @@
 """`--workload` and what picks from it, and the lines that say what a workload file turned out to be."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,12 +9,14 @@ import click
 from ui.words import plural, seconds
 
 if TYPE_CHECKING:
+    from engine.request import Request
     from engine.workload import Workload
 
-__all__ = ["about_workload", "workload_lines", "workload_options"]
+__all__ = ["about_workload", "lowered_lines", "workload_lines", "workload_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+LOWERED_SHOWN = 3
 FORMATS = "JSON lines of Chunkscope, Mooncake or LLMServingSim, or a CSV table of Azure or Vidur."
 
 
@@ -69,6 +71,14 @@ def workload_lines(workload: "Workload") -> Iterator[str]:
             f"{plural(len(lines), 'request')} without an output token, first on line {lines[0]}: "
             "asked for one, which any prefill samples"
         )
+
+
+def lowered_lines(workload: "Workload", lowered: Sequence["Request"]) -> Iterator[str]:
+    """Which requests get fewer output tokens than the file says, because no more fit."""
+    for request in lowered[:LOWERED_SHOWN]:
+        yield f"{workload.where(request)}: max_new_tokens lowered to {request.max_new_tokens}, which fits"
+    if len(lowered) > LOWERED_SHOWN:
+        yield f"The same for {plural(len(lowered) - LOWERED_SHOWN, 'request')} more"
 
 
 def about_workload(workload: "Workload", *, limit: int | None, time_scale: float) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from engine.workload import Workload, load_workload
-from ui.workload_options import about_workload, workload_lines, workload_options
+from ui.workload_options import about_workload, lowered_lines, workload_lines, workload_options
 
 
 def load(tmp_path: Path, text: str, **options: Any) -> Workload:
@@ -19,9 +19,7 @@ def load(tmp_path: Path, text: str, **options: Any) -> Workload:
 
 
 def test_a_record_is_summed_up(tmp_path: Path) -> None:
-    workload = load(
-        tmp_path, "arrived_at,num_prefill_tokens,num_decode_tokens\n0.5,1000,1\n2,234,0\n1,0,3\n"
-    )
+    workload = load(tmp_path, "arrived_at,num_prefill_tokens,num_decode_tokens\n0.5,1000,1\n2,234,0\n1,0,3\n")
     assert list(workload_lines(workload)) == [
         "Vidur trace: 2 requests in 1.50 s, 1,234 prompt tokens, 2 output tokens",
         "Left out: 1 request without a prompt token, first on line 4",
@@ -48,6 +46,17 @@ def test_outputs_that_may_end_sooner_are_a_limit(tmp_path: Path) -> None:
     lines = [{"rid": "a", "prompt_tokens": 4, "ignore_eos": True}, {"rid": "b", "prompt_tokens": 4}]
     (line,) = workload_lines(load(tmp_path, "\n".join(map(json.dumps, lines))))
     assert line == "Chunkscope workload: 2 requests at once, 8 prompt tokens, at most 256 output tokens"
+
+
+def test_of_many_lowered_requests_the_first_are_named(tmp_path: Path) -> None:
+    workload = load(tmp_path, "num_prefill_tokens,num_decode_tokens\n" + "7,9\n" * 5)
+    for request in workload.requests:
+        request.max_new_tokens = 4
+    assert list(lowered_lines(workload, workload.requests[:3])) == [
+        f"{tmp_path / 'w'}:{line}: max_new_tokens lowered to 4, which fits" for line in (2, 3, 4)
+    ]
+    assert list(lowered_lines(workload, workload.requests))[3:] == ["The same for 2 requests more"]
+    assert not list(lowered_lines(workload, []))
 
 
 @click.command()
