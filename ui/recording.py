@@ -1,7 +1,7 @@
 """Puts engine, recorder and trace together for recorded runs: `Session` for a model on a device."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,6 +103,10 @@ class Recording(ABC):
 
         workload = {"kind": "closed", "sweep": list(sizes), "repeats": repeats}
         self._record(output, workload, seed, on_step, drive)
+
+    def assumptions(self) -> Iterable[str]:
+        """What a person should know of how times come about, in lines; nothing where they are measured."""
+        return ()
 
     @abstractmethod
     def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""`chunkscope run`: record a run of a workload on a model."""
+"""`chunkscope run`: record a run of a workload on a model, on a device or simulated."""
 
 import shlex
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,9 @@ from ui.errors import UserError
 from ui.gpu_options import GpuOptions, gpu_options
 from ui.options import model_options, output_option, policy_options, seed_option, threads_option
 from ui.program import program
+from ui.workload_options import about_workload, lowered_lines, workload_lines, workload_options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from engine.config import EngineConfig
-    from engine.models.checkpoint import Checkpoint
-    from engine.workload import Workload
     from ui.recording import Recording
 
 __all__ = ["command"]
@@ -24,14 +21,7 @@ __all__ = ["command"]
 
 @click.command("run")
 @model_options()
-@click.option(
-    "--workload",
-    "workload_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE.jsonl",
-    help='Requests, one a line: {"rid": "a", "prompt_tokens": 1000, "max_new_tokens": 64}',
-)
+@workload_options()
 @policy_options()
 @click.option("--context-length", type=int, help="Tokens a request may have in all.  [default: the model's]")
 @gpu_options()
@@ -44,6 +34,8 @@ def command(
     device: str,
     dtype: str,
     workload_path: Path,
+    limit: int | None,
+    time_scale: float,
     executor: str,
     seed: int,
     threads: int | None,
@@ -61,6 +53,7 @@ def command(
     """
     from engine.config import EngineConfig
     from engine.models.checkpoint import open_checkpoint
+    from engine.workload import load_workload
     from ui.paths import check_new_trace
     from ui.progress import RunProgress
     from ui.tables import narrator, say
@@ -74,49 +67,33 @@ def command(
         gpu.require_unused()
     check_new_trace(output)
     checkpoint = open_checkpoint(model, "dummy" if simulated else load_format)
+    workload = load_workload(  # before any weight is read, so that a wrong line shows at once
+        workload_path,
+        vocab_size=checkpoint.shape.vocab_size,
+        tokenizer=checkpoint.tokenizer,
+        seed=seed,
+        limit=limit,
+        time_scale=time_scale,
+    )
     console = narrator()
     session: Recording
     if simulated:
-        session = _simulated_session(console, checkpoint, gpu, dtype, config)
-        workload = _load_workload(checkpoint, workload_path, seed)
+        from ui.simulating import SimulatedSession, simulated_device
+
+        session = SimulatedSession(simulated_device(checkpoint, gpu, dtype), config)
     else:
-        # The workload before any weight, so that a wrong line shows at once.
-        workload = _load_workload(checkpoint, workload_path, seed)
         from ui.loading import load
         from ui.recording import Session
 
         loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
         session = Session(loaded, config)
-    for request in session.check(workload.requests, workload.where):
-        say(
-            console,
-            f"{workload.where(request)}: max_new_tokens lowered to {request.max_new_tokens}, which fits",
-        )
-    about = {"path": str(workload_path), "requests": len(workload.requests)}
+    lowered = session.check(workload.requests, workload.where)
+    for line in chain(session.assumptions(), workload_lines(workload), lowered_lines(workload, lowered)):
+        say(console, line)
+    about = about_workload(workload, limit=limit, time_scale=time_scale)
     with RunProgress(console, output.name, workload.requests) as progress:
         session.record_run(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
     say(console, f"The trace is in {output}. Next: {program()} stats {shlex.quote(str(output))}")
-
-
-def _load_workload(checkpoint: "Checkpoint", path: Path, seed: int) -> "Workload":
-    from engine.workload import load_workload
-
-    return load_workload(
-        path, vocab_size=checkpoint.shape.vocab_size, tokenizer=checkpoint.tokenizer, seed=seed
-    )
-
-
-def _simulated_session(
-    console: "Console", checkpoint: "Checkpoint", gpu: GpuOptions, dtype: str, config: "EngineConfig"
-) -> "Recording":
-    """A session on the simulated GPU, after saying what is assumed of it."""
-    from ui.simulating import SimulatedSession, simulated_device
-    from ui.tables import say
-
-    session = SimulatedSession(simulated_device(checkpoint, gpu, dtype), config)
-    for line in session.assumptions():
-        say(console, line)
-    return session
 
 
 def _require_unused(device: str, threads: int | None) -> None:
