@@ -129,8 +129,7 @@ class PrefillAdder:
             return self._stop(StopReason.MAX_REQUESTS)
         if request.node is not None:
             self._cache.tree.lock(request.node)  # a prefix in use is no longer evictable
-        drains = self._config.disable_radix_cache and request.sampling.ignore_eos
-        verdict = self._place_by_drain(request) if drains else self._place(request)
+        verdict = self._place_by_drain(request) if self._drains(request) else self._place(request)
         if verdict is not None:
             if request.node is not None:
                 self._cache.tree.unlock(request.node)
@@ -147,6 +146,14 @@ class PrefillAdder:
         victims = rules.victims(request, self._running, need, self._reserved)
         self._total_offset -= sum(map(self._reserved, victims))
         return victims
+
+    def _drains(self, request: Request) -> bool:
+        """Whether a simulation decides. With output to prefill again it may ask a page more than at arrival,
+        and alone would wait for ever for it, so then it does not.
+        """
+        alone = not self._running and not self.admitted
+        by_rule = self._config.disable_radix_cache and request.sampling.ignore_eos
+        return by_rule and not (alone and request.output_len)
 
     def _place(self, request: Request) -> AddResult | None:
         """Commit the request and return None, or say why it does not fit."""
@@ -179,15 +186,12 @@ class PrefillAdder:
         elif self._chunk <= 0:
             return self._stop(StopReason.CHUNK)
         else:
-            self._commit(request, self._chunk, 0)
-            self.chunked_req = request
+            return self._commit_cut(request, self._chunk)
         return None
 
     def _cut(self, request: Request) -> AddResult | None:
         """Admit the first chunk: its absolute end lies on a page, and no decode space is reserved."""
         assert self._chunk is not None
-        if self.chunked_req is not None and self._config.schedule_policy == "shortest-prefill-first":
-            return self._stop(StopReason.ORDER)  # a half-done request did not use up the chunk
         length = floor_page(self._chunk, self._page)
         align = self._config.truncation_align_size
         if align is not None:
@@ -195,7 +199,13 @@ class PrefillAdder:
         end = floor_page(request.prefix_len + length, self._page)
         if end <= request.prefix_len:
             return self._stop(StopReason.ALIGN)
-        self._commit(request, end - request.prefix_len, 0)
+        return self._commit_cut(request, end - request.prefix_len)
+
+    def _commit_cut(self, request: Request, extend: int) -> AddResult | None:
+        """Admit a first chunk, unless another request is half-done already: there is never a second."""
+        if self.chunked_req is not None:
+            return self._stop(StopReason.ORDER)
+        self._commit(request, extend, 0)
         self.chunked_req = request
         return None
 

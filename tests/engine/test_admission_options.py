@@ -57,8 +57,10 @@ def test_the_most_requests_of_a_forward_count_the_half_done_one(continued: bool)
     assert (len(adder.admitted), adder.stop_reason) == (2, StopReason.MAX_REQUESTS)
 
 
-def test_shortest_prefill_first_never_cuts_beside_a_half_done_request() -> None:
-    adder = adder_of(pool=20_000, schedule_policy="shortest-prefill-first")
+@pytest.mark.parametrize("drained", [False, True])
+def test_no_policy_cuts_beside_a_half_done_request(drained: bool) -> None:
+    # In SGLang only shortest-prefill-first looks; others rely on the chunk being used up.
+    adder = adder_of(pool=20_000, disable_radix_cache=drained)
     adder.chunked_req = half_done(12_000, 4096)
     assert offer(adder, 5000) is AddResult.OTHER
     assert (adder.admitted, adder.stop_reason) == ([], StopReason.ORDER)
