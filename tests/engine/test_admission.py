@@ -144,6 +144,15 @@ def test_a_continuation_cut_by_memory_stops_the_round_by_the_total_budget(page: 
     assert offer(adder, 1) is AddResult.NO_TOKEN
 
 
+@pytest.mark.parametrize(("left", "charged"), [(63, 64 + 64), (65, 128 + 64)])
+def test_a_continuation_ends_between_pages_and_is_charged_whole_ones(left: int, charged: int) -> None:
+    adder = adder_of(pool=1024, page=64, running=1, max_new=1024 - left, ratio=1.0)
+    request = half_done(12_000, 4096)
+    assert adder.add_chunked(request)
+    assert request.extend_end == 4096 + left
+    assert adder.rem_total_tokens == left - charged
+
+
 @pytest.mark.parametrize(("ratio", "tokens"), [(0.981, 1), (0.993, 100)])
 def test_a_total_budget_counts_whole_tokens(ratio: float, tokens: int) -> None:
     # 100 free less 100 * ratio: 1.9 gives one token, 0.7 gives none and falls back to what is free.

@@ -126,7 +126,7 @@ def test_admission_to_the_smallest_pool(max_new: int, pool: int) -> None:
 
 @pytest.mark.parametrize(
     ("pool", "page", "length", "clipped"),
-    [(1000, 1, 100, 898), (1024, 16, 100, 895), (1024, 16, 96, 911)],
+    [(1000, 1, 100, 898), (1024, 16, 100, 895), (1024, 16, 96, 911), (192, 64, 100, 0)],
 )
 def test_max_new_tokens_is_clipped_at_arrival(pool: int, page: int, length: int, clipped: int) -> None:
     engine, prompts = make_engine(pool, page_size=page), Prompts()
@@ -173,6 +173,7 @@ def test_a_mixed_chunk_leaves_its_tail_in_the_row() -> None:
     assert extents(forwards, "L") == [(0, 32), (32, 77), (77, 122), (122, 150)]
     assert [r.batch.mode for r in forwards] == [ForwardMode.MIXED] * 4
     assert [r.plan.pool.protected * 16 for r in forwards[1:]] == [32, 64, 112]
+    assert engine.cache.pool_state().protected * 16 == 144
     assert private[1:3] == [48, 64]
 
 
@@ -217,6 +218,17 @@ def test_request_rows_limit_admission() -> None:
     assert (record.plan.stop_reason, record.plan.blocked_rid) == (StopReason.SLOTS, 2)
     names = [[name for name, _, _ in rows(engine.step())] for _ in range(4)]
     assert names == [["A", "B"]] * 3 + [["C"]]
+
+
+def test_request_rows_are_taken_from_the_end() -> None:
+    engine, prompts = make_engine(chunked_prefill_size=64, max_running_requests=4), Prompts()
+    _submit(engine, *(prompts.request(5, new) for new in (2, 9, 9)))
+    engine.step()
+    assert [r.row for r in engine.requests.values()] == [3, 2, 1]
+    engine.step()
+    engine.submit(following := prompts.request(5, 9))
+    engine.step()
+    assert following.row == 3
 
 
 @pytest.mark.parametrize(
