@@ -16,6 +16,7 @@ from engine.errors import WorkloadError
 from engine.lazy_prompt import LazyPrompt
 from engine.workload import Workload, load_workload, random_ids
 from engine.workload.prompts import block_ids
+from tests.support.engines import make_engine
 
 VOCAB = 50_000
 DAY = datetime(2023, 11, 16, 18, 15, 46)
@@ -159,6 +160,20 @@ def test_prompts_share_tokens_exactly_where_they_share_blocks(
     for place, (left, right) in enumerate(zip(one, other, strict=False)):
         span = slice(512 * place, min(512 * (place + 1), len(a), len(b)))
         assert (a[span].tolist() == b[span].tolist()) == (left == right)
+
+
+def test_the_radix_cache_finds_what_requests_share(file: Path) -> None:
+    blocks = [[1, 2, 3], [1, 2, 4, 5], [6], [1, 2, 3], [1, 2, 4, 5, 7]]
+    lines = [
+        {"timestamp": i, "input_length": 512 * len(ids) - 100, "output_length": 2, "hash_ids": ids}
+        for i, ids in enumerate(blocks)
+    ]
+    requests = load(file, "\n".join(map(json.dumps, lines))).requests
+    engine = make_engine()
+    for request in requests:
+        engine.run([request])
+    # A prompt's last token is computed whatever is cached, and a block that was cut is no whole one.
+    assert [r.cached_tokens for r in requests] == [0, 2 * 512, 0, 3 * 512 - 101, 4 * 512 - 100]
 
 
 def splitmix64(state: int, count: int) -> list[int]:
