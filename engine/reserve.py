@@ -36,9 +36,15 @@ class Reserve:
             del self._shares[request.rid]
 
     def after_token(self, request: Request) -> None:
-        """Note that a request's output grew; nothing happens if it is not counted."""
-        if request.rid in self._shares:
-            self._set(request, _share(request))
+        """Note that a request's output grew by a token; nothing happens if it is not counted."""
+        share = self._shares.get(request.rid)
+        if share is None or (share == CLIP_MAX_NEW_TOKENS and _share(request) == share):
+            return
+        self._shares[request.rid] = share - 1  # as `_set` would, at the price of one call less a row
+        if request.sampling.ignore_eos:
+            self._whole_tokens -= 1
+        else:
+            self._weighed_tokens -= 1
 
     def tokens(self, new_token_ratio: float) -> float:
         """Tokens expected of all requests that are counted."""
