@@ -158,7 +158,12 @@ def engine_us(rows: int, page_size: int, pace_ns: int, rounds: int) -> float:
 def _config(rows: int, page_size: int, steps: int) -> EngineConfig:
     """Whole prompts, all in one forward, in a pool that holds them and `steps` tokens each."""
     pool = rows * (PROMPT + steps + 2 * page_size)
-    config = EngineConfig(chunked_prefill_size=-1, max_prefill_tokens=rows * PROMPT, page_size=page_size)
+    config = EngineConfig(
+        chunked_prefill_size=-1,
+        max_prefill_tokens=rows * PROMPT,
+        page_size=page_size,
+        disable_overlap_schedule=True,
+    )
     return config.resolve(max_total_tokens=pool, context_length=8192)
 
 
