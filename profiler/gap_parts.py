@@ -17,6 +17,7 @@ class PartKind(StrEnum):
     MIXED = "mixed"  # another request's prompt, only in the own forward
     DECODES = "decodes"  # forwards of others' decodes
     OWN = "own"  # the own forward, without what others' prompts are charged of it
+    OWN_OTHERS = "own others"  # forwards of the request that yield other tokens, or none
     HOST = "host"  # no forward of this rank: planning, launches, results, waits
 
 
@@ -42,11 +43,12 @@ def gap_parts(gap: GapDetail) -> tuple[GapPart, ...]:
     charged = sum(culprit.device_ns for culprit in gap.culprits) - in_own
     decodes_ns = max(0, others_ns - charged)
     own_rest_ns = max(0, own_ns - in_own)
-    known_ns = charged + in_own + decodes_ns + own_rest_ns
+    known_ns = charged + in_own + decodes_ns + own_rest_ns + gap.own_others_ns
     shared = gap.own_mode == ForwardMode.MIXED.name and gap.mixed_extra_ns is None
     rest = (
         (PartKind.DECODES, decodes_ns),
         (PartKind.OWN, own_rest_ns),
+        (PartKind.OWN_OTHERS, gap.own_others_ns),
         (PartKind.HOST, max(0, gap.gap_ns - known_ns)),
     )
     return (

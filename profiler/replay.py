@@ -7,23 +7,26 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from engine.batch import ForwardMode, StopReason
+from engine.batch import ForwardMode, Outcome, StopReason
 from profiler.forward_table import UNKNOWN_TIME, ForwardTable
 from profiler.request_rows import RequestRows
+from profiler.scheduler_state import (
+    Budget,
+    ForwardState,
+    HalfDone,
+    KvPages,
+    RequestState,
+    SchedulerState,
+)
 from profiler.tables import TraceLike
 from profiler.timeline.lifecycle import Lifecycle, Phase
 from profiler.timeline.requests import Requests
 
-__all__ = [
-    "Budget",
-    "ForwardState",
-    "HalfDone",
-    "KvPages",
-    "Replay",
-    "RequestState",
-    "SchedulerState",
-]
+__all__ = ["Replay"]
+
+Ints = NDArray[np.int64]
 
 _RECORDED = (
     "stop_reason",
@@ -36,90 +39,6 @@ _RECORDED = (
 )
 _BUDGETS = ("chunk", "input", "current", "total")
 _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "flops_head")
-
-
-@dataclass(frozen=True, slots=True)
-class ForwardState:
-    """The forward at the cursor."""
-
-    forward_id: int
-    mode: str | None
-    start_ns: int
-    end_ns: int
-    extend_tokens: int | None
-    decode_tokens: int | None
-    num_extend_seqs: int | None
-    num_decode_seqs: int | None
-    flops: int | None
-    evicted_pages: int | None
-    retracted_reqs: int | None
-    on_device: bool  # the cursor lies in its device interval
-
-
-@dataclass(frozen=True, slots=True)
-class HalfDone:
-    """The one request whose prompt is cut, and its chunk in this forward, or its last one before it."""
-
-    rid: int
-    name: str
-    prefix_len: int
-    extend_end: int
-    prompt_tokens: int | None
-    number: int  # k of chunk k/n
-    of: int | None  # None while the trace does not hold its last chunk
-    inflight_middle_chunks: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """An admission budget before and after planning; None where it is off."""
-
-    name: str
-    start_tokens: int | None
-    end_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class KvPages:
-    """Pages by kind, right after this forward's were allocated."""
-
-    total: int | None
-    locked: int | None
-    private: int | None
-    evictable: int | None
-    free: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestState:
-    """A request that waits or decodes."""
-
-    rid: int
-    name: str
-    prompt_tokens: int | None
-    output_tokens: int  # given by the cursor's time
-    waited_ns: int | None  # since it arrived or was retracted; None when it does not wait
-    in_forward: bool  # has a row in the forward at the cursor
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerState:
-    """What the scheduler knew at `t_ns`; recorded numbers are those of the forward at the cursor."""
-
-    t_ns: int
-    forward: ForwardState | None
-    running: tuple[RequestState, ...]
-    waiting: tuple[RequestState, ...]
-    half_done: HalfDone | None
-    budgets: tuple[Budget, ...]  # empty when no adder ran
-    stop_reason: str | None
-    blocked: str | None
-    kv: KvPages | None
-    inflight_middle_chunks: int | None
-    running_reqs: int | None
-    waiting_reqs: int | None
-    pending_tokens: int | None
-    origin_ns: int = 0  # when the run began: views count from there
 
 
 class RangedTrace(TraceLike, Protocol):
@@ -155,7 +74,7 @@ class Replay:
         blocked = record["blocked_rid"]
         return SchedulerState(
             t_ns=t_ns,
-            forward=self._forward(record, position, t_ns),
+            forward=self._forward(record, position),
             running=running,
             waiting=waiting,
             half_done=self._half_done(record, position),
@@ -168,6 +87,7 @@ class Replay:
             waiting_reqs=record["waiting_reqs"],
             pending_tokens=record["pending_tokens"],
             origin_ns=self.origin_ns,
+            on_device=self._on_device(t_ns, position),
         )
 
     def _planned_by(self, t_ns: int) -> int:
@@ -178,20 +98,26 @@ class Replay:
         latest_first = self.forwards.plan_end_ns[by_then][::-1]
         return int(by_then[len(by_then) - 1 - int(latest_first.argmax())])
 
+    def _on_device(self, t_ns: int, planned: int) -> ForwardState | None:
+        """The forward that runs at a time on the rank of the one planned last."""
+        forwards = self.forwards
+        runs = (forwards.start_ns <= t_ns) & (t_ns < forwards.end_ns)
+        at = np.flatnonzero(runs & (forwards.rank == forwards.rank[planned]))
+        return self._forward(self._record(int(at[-1])), int(at[-1])) if len(at) else None
+
     def _record(self, position: int) -> dict[str, Any]:
         forward_id = int(self.forwards.forward_id[position])
         found = pl.from_arrow(self.trace.read_forwards("forwards", forward_id, forward_id))
         assert isinstance(found, pl.DataFrame)
         return found.row(0, named=True)
 
-    def _forward(self, record: Mapping[str, Any], position: int, t_ns: int) -> ForwardState:
+    def _forward(self, record: Mapping[str, Any], position: int) -> ForwardState:
         flops = [record[name] for name in _FLOPS]
-        start_ns, end_ns = int(self.forwards.start_ns[position]), int(self.forwards.end_ns[position])
         return ForwardState(
             forward_id=record["forward_id"],
             mode=None if record["mode"] is None else ForwardMode(record["mode"]).name,
-            start_ns=start_ns,
-            end_ns=end_ns,
+            start_ns=int(self.forwards.start_ns[position]),
+            end_ns=int(self.forwards.end_ns[position]),
             extend_tokens=record["extend_tokens"],
             decode_tokens=record["decode_tokens"],
             num_extend_seqs=record["num_extend_seqs"],
@@ -199,7 +125,6 @@ class Replay:
             flops=None if None in flops else sum(flops),
             evicted_pages=record["evicted_pages"],
             retracted_reqs=record["retracted_reqs"],
-            on_device=start_ns <= t_ns < end_ns,
         )
 
     def _half_done(self, record: Mapping[str, Any], position: int) -> HalfDone | None:
@@ -233,7 +158,7 @@ class Replay:
     def _request(self, at: int, t_ns: int, position: int, *, waits: bool) -> RequestState:
         rid = int(self.lifecycle.rid[at])
         mine = self.rows.of(rid)
-        forward = self.rows.forward[mine]
+        forward = self.rows.forward[mine].astype(np.int64)
         results = self.forwards.result_end_ns[forward]
         given = (self.rows.token_index[mine] >= 0) & (results <= t_ns) & (results != UNKNOWN_TIME)
         return RequestState(
@@ -243,7 +168,15 @@ class Replay:
             output_tokens=int(given.sum()),
             waited_ns=t_ns - int(self.lifecycle.since_ns[at]) if waits else None,
             in_forward=bool((forward == position).any()),
+            ending=not waits and self._ends(at, mine, forward, position),
         )
+
+    def _ends(self, at: int, mine: slice, forward: Ints, position: int) -> bool:
+        """Whether the token of its last row, in a forward before that at `position`, ends this decoding."""
+        if not len(forward) or forward[-1] >= position:
+            return False
+        emitted = self.rows.outcome[mine][-1] == Outcome.EMITTED.value
+        return bool(emitted and self.lifecycle.to_ns[at] <= self.forwards.result_end_ns[forward[-1]])
 
 
 def _budgets(record: Mapping[str, Any]) -> tuple[Budget, ...]:

@@ -26,6 +26,7 @@ _KEYS = ("rank", "rid")
 _DELAYS = {
     "sit_outs": EventKind.SIT_OUT,
     "retractions": EventKind.RETRACT,
+    "preemptions": EventKind.PREEMPT,
     "deferrals": EventKind.DEFER,
 }
 
@@ -37,7 +38,7 @@ def stalls(trace: TraceLike, min_ratio: float = 2.0) -> pl.DataFrame:
     - own_forward_id, own_mode, own_start_ns: a stall is drawn from start_ns to own_start_ns;
     - others_ns, other_forwards: device time and number of others' forwards in the gap, null when the trace
       lacks a forward's device interval;
-    - sit_outs, retractions, deferrals: how often the request itself was held back in the gap;
+    - sit_outs, retractions, preemptions, deferrals: how often the request itself was held back in the gap;
     - mixed_extra_ns, mixed_extra_estimator: null unless the own forward is MIXED, the request one of its
       decode rows, and the extra could be estimated.
     """

@@ -43,8 +43,8 @@ def worst_gap(trace: TraceLike) -> WorstGap | None:
     """The longest gap, the earliest of equals; None when no request gave two tokens.
 
     A forward's device time in the gap is shared among its extend rows by their tokens. When the own forward
-    is MIXED its extend rows are culprits too, of the mixed extra, or of its whole device time where that is
-    unknown.
+    is MIXED its extend rows are culprits too, of the mixed extra, or of all its device time where that is
+    unknown, as far as it lies in the gap.
     """
     every = gaps(trace)
     if every.is_empty():
@@ -60,8 +60,10 @@ def worst_gap(trace: TraceLike) -> WorstGap | None:
     extra_ns = None
     if own_mode is ForwardMode.MIXED:
         extra_ns = _extra_of(gap["own_forward_id"], mine, trace)
-        whole_ns = (own["end_ns"] or 0) - (own["start_ns"] or 0)
-        charges[gap["own_forward_id"]] = whole_ns if extra_ns is None else extra_ns
+        in_gap_ns = max(
+            0, min(own["end_ns"] or 0, gap["end_ns"]) - max(own["start_ns"] or 0, gap["start_ns"])
+        )
+        charges[gap["own_forward_id"]] = in_gap_ns if extra_ns is None else min(extra_ns, in_gap_ns)
     names = request_names(trace)
     return WorstGap(
         rid=gap["rid"],

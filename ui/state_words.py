@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from profiler.replay import Budget, ForwardState, HalfDone, KvPages, SchedulerState
+from profiler.scheduler_state import Budget, HalfDone, KvPages, SchedulerState
 from ui.words import UNKNOWN, count, name, seconds
 
 __all__ = ["state_lines"]
@@ -13,7 +13,7 @@ _SHOWN_WAITING = 4
 def state_lines(state: SchedulerState) -> list[tuple[str, str]]:
     """Label and value, line by line; a label alone heads the lines after it, up to the next one."""
     return [
-        *_forward(state.forward, state.origin_ns),
+        *_forward(state),
         *_half_done(state.half_done),
         *_budgets(state),
         *_requests(state),
@@ -21,14 +21,17 @@ def state_lines(state: SchedulerState) -> list[tuple[str, str]]:
     ]
 
 
-def _forward(forward: ForwardState | None, origin_ns: int) -> Iterator[tuple[str, str]]:
+def _forward(state: SchedulerState) -> Iterator[tuple[str, str]]:
+    forward, on_device = state.forward, state.on_device
     if forward is None:
         yield "Forward", "none yet"
         return
     yield f"Forward {forward.forward_id}", forward.mode or UNKNOWN
-    yield "launched", seconds((forward.start_ns - origin_ns) / 1e9)
-    yield "took", seconds((forward.end_ns - forward.start_ns) / 1e9)
+    yield "starts", seconds((forward.start_ns - state.origin_ns) / 1e9)
+    yield "lasts", seconds((forward.end_ns - forward.start_ns) / 1e9)
     yield "tokens", f"{count(forward.extend_tokens)} + {count(forward.decode_tokens)} decode"
+    if on_device is not None and on_device.forward_id != forward.forward_id:
+        yield "now on the device", f"forward {on_device.forward_id}"
     if forward.evicted_pages:
         yield "evicted", f"{count(forward.evicted_pages)} pages"
     if forward.retracted_reqs:
@@ -66,6 +69,9 @@ def _budget(budget: Budget) -> str:
 def _requests(state: SchedulerState) -> Iterator[tuple[str, str]]:
     riding = sum(request.in_forward for request in state.running)
     yield "Running", f"{count(len(state.running))}, {count(riding)} in this forward"
+    ending = sum(request.ending for request in state.running)
+    if ending:
+        yield "in their last forward", count(ending)
     tokens = [request.prompt_tokens for request in state.waiting]
     total = UNKNOWN if None in tokens else f"{sum(t for t in tokens if t is not None):,}"
     yield "Waiting", f"{count(len(state.waiting))}, {total} tokens"

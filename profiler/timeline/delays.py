@@ -1,4 +1,4 @@
-"""When requests were held back: without KV for their next token, retracted, or deferred."""
+"""When requests were held back: without KV for their next token, retracted, preempted, or deferred."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,12 @@ __all__ = ["Delays", "delays"]
 Ints = NDArray[np.int64]
 
 _HELD, _DEFERRED = 0, 1
-_KINDS = {EventKind.SIT_OUT: _HELD, EventKind.RETRACT: _HELD, EventKind.DEFER: _DEFERRED}
+_KINDS = {
+    EventKind.SIT_OUT: _HELD,
+    EventKind.RETRACT: _HELD,
+    EventKind.PREEMPT: _HELD,
+    EventKind.DEFER: _DEFERRED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class Delays:
     kind: NDArray[np.uint8]
 
     def held(self, rid: int) -> Ints:
-        """Times at which a request found no KV or was retracted, ascending."""
+        """Times at which a request found no KV or gave its own back, ascending."""
         return self._of(rid, _HELD)
 
     def deferred(self, rid: int) -> Ints:

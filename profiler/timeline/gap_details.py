@@ -74,13 +74,15 @@ class GapReader:
         start_ns, end_ns = int(gaps.start_ns[at]), int(gaps.end_ns[at])
         own = int(one.forward[gaps.row[at]])
         own_mode = int(self.forwards.mode[own])
-        positions, in_gap = self._others(start_ns, end_ns, one)
+        reach, inside = self._reach(start_ns, end_ns)
+        others = ~np.isin(reach, one.forward)
+        positions, in_gap = reach[others], inside[others]
         charges = dict(zip(positions.tolist(), in_gap.tolist(), strict=True))
         rides = own_mode == ForwardMode.MIXED.value and one.role[gaps.row[at]] == Role.DECODE.value
         extra_ns = known(self.mixed_extra_ns[own]) if rides else None
         if own_mode == ForwardMode.MIXED.value:
-            whole_ns = int(self.forwards.end_ns[own] - self.forwards.start_ns[own])
-            charges[own] = whole_ns if extra_ns is None else extra_ns
+            own_ns = int(inside[reach == own].sum())
+            charges[own] = own_ns if extra_ns is None else min(extra_ns, own_ns)
         chunks = self._chunks(rid, charges)
         return GapDetail(
             rid=rid,
@@ -98,16 +100,17 @@ class GapReader:
             costliest=max(chunks, key=lambda c: (c.in_gap_ns, -c.start_ns), default=None),
             mixed_extra_ns=extra_ns,
             mixed_extra_estimator=None if extra_ns is None else DECODE_MEDIAN,
+            own_others_ns=int(inside[~others & (reach != own)].sum()),
         )
 
-    def _others(self, start_ns: int, end_ns: int, one: RequestRows) -> tuple[Ints, Ints]:
-        """Positions of others' forwards with device time in the gap, and how much."""
+    def _reach(self, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
+        """Positions of the forwards with device time in the gap, and how much."""
         forwards = self.forwards
         until = int(np.searchsorted(forwards.start_ns, end_ns, side="left"))
         since = int(np.searchsorted(self.ended_by_ns[:until], start_ns, side="right"))
         near = np.arange(since, until)
         reach = (forwards.end_ns[near] > start_ns) & forwards.on_device[near]
-        at = np.setdiff1d(near[reach & (forwards.end_ns[near] > forwards.start_ns[near])], one.forward)
+        at = near[reach & (forwards.end_ns[near] > forwards.start_ns[near])]
         inside = np.minimum(forwards.end_ns[at], end_ns) - np.maximum(forwards.start_ns[at], start_ns)
         return at, inside
 

@@ -87,7 +87,10 @@ class LaneMaker:
         return _items(LaneKind.TOKEN, results[at], results[at], forward, one.token_index[at].astype(np.int64))
 
     def _stalls(self, rid: int, one: RequestRows) -> list[dict[str, Ints]]:
-        """Every stall, listed or not: up to the own forward, and the mixed extra at the end of it."""
+        """Every stall, listed or not: up to the own forward, and the mixed extra at the end of it.
+
+        Both within the gap: under overlap the own forward may begin before it.
+        """
         gaps = token_gaps(one, self.forwards)
         forward = one.forward[gaps.row].astype(np.int64)
         number = one.token_index[gaps.row].astype(np.int64)
@@ -106,9 +109,9 @@ class LaneMaker:
         extra = self.mixed_extra_ns[forward]
         mixed = rides & (extra > 0)
         end = self.forwards.end_ns[forward]
-        within = _items(LaneKind.STALL_MIXED, end - extra, end, forward, number)
+        within = _items(LaneKind.STALL_MIXED, np.maximum(end - extra, gaps.start_ns), end, forward, number)
         unknown = rides & (extra == UNKNOWN)
-        whole = _items(LaneKind.STALL_UNKNOWN, self.forwards.start_ns[forward], end, forward, number)
+        whole = _items(LaneKind.STALL_UNKNOWN, own_start, end, forward, number)
         return [
             {name: values[is_stall] for name, values in before.items()},
             {name: values[mixed] for name, values in within.items()},

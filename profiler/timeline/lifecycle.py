@@ -52,6 +52,7 @@ _MARKS = {
     EventKind.REQUEUE: Phase.WAITING,
     EventKind.ADMIT: Phase.PREFILL,
     EventKind.RETRACT: None,
+    EventKind.PREEMPT: None,
     EventKind.FINISH: None,
     EventKind.ABORT: None,
 }
@@ -86,7 +87,7 @@ _SCHEMA = pl.Schema(
 
 
 def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
-    """What arrives while a forward is planned is noticed after it: its event names that forward."""
+    """What arrives while a forward is planned is noticed after it."""
     kinds = pl.DataFrame(
         {
             "kind": [k.value for k in _MARKS],
@@ -94,24 +95,33 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
         },
         {"kind": pl.UInt8, "phase": pl.UInt8},
     )
-    planned = pl.DataFrame(
+    plans = pl.DataFrame(
         {
-            "forward_id": forwards.forward_id,
+            "rank": forwards.rank.astype(np.uint32),
             "plan_start_ns": forwards.plan_start_ns,
             "plan_end_ns": forwards.plan_end_ns,
         }
-    ).with_columns(pl.col("forward_id").cast(pl.UInt32))
-    unseen = (pl.col("kind") == EventKind.ARRIVE.value) & pl.col("t_ns").is_between(
-        "plan_start_ns", "plan_end_ns"
     )
+    arrives = pl.col("kind") == EventKind.ARRIVE.value
     return (
         events.with_row_index("order")
         .filter(pl.col("rid").is_not_null() & pl.col("t_ns").is_not_null())
         .join(kinds, on="kind")
-        .join(planned, on="forward_id", how="left", maintain_order="left")
+        .with_columns(pl.col("rank").fill_null(0))
+        .sort("t_ns", "order")
+        .join_asof(
+            plans.sort("plan_start_ns"),
+            left_on="t_ns",
+            right_on="plan_start_ns",
+            by="rank",
+            allow_exact_matches=False,
+            check_sortedness=False,
+        )
         .select(
             pl.col("rid").cast(pl.Int64),
-            t_ns=pl.when(unseen).then(pl.col("plan_end_ns") + 1).otherwise("t_ns"),
+            t_ns=pl.when(arrives & (pl.col("t_ns") <= pl.col("plan_end_ns")))
+            .then(pl.col("plan_end_ns") + 1)
+            .otherwise("t_ns"),
             since_ns="t_ns",
             phase="phase",
             order=pl.col("order").cast(pl.Int64),

@@ -178,6 +178,7 @@ class GapDetail:
     costliest: Chunk | None
     mixed_extra_ns: int | None
     mixed_extra_estimator: str | None
+    own_others_ns: int = 0  # device time of its other forwards: computed anew, or the next one launched ahead
 
     @property
     def gap_ns(self) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from profiler.replay import Replay, SchedulerState
+from profiler.replay import Replay
+from profiler.scheduler_state import SchedulerState
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
 from profiler.timeline.gap_details import ChunkRows, GapReader

@@ -81,7 +81,7 @@ def _run(config: EngineConfig, todo: list[Arrival]) -> list[Request]:
     for round_ in range(MAX_ROUNDS):
         for rid, arrival in enumerate(todo):
             if arrival.round == round_:
-                request = Request(rid, f"r{rid}", arrival.prompt, arrival.sampling)
+                request = arrival.request(rid, arrival_ns=round_)
                 try:
                     engine.submit(request)
                 except WorkloadError:

@@ -1,5 +1,7 @@
 """Stalls and culprits against hand-worked traces, and against a slow reading of the definition."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.batch import ForwardMode, Role
+from engine.config import EngineConfig
 from engine.observer import EventKind
 from profiler.culprits import split_exactly
 from profiler.forward_table import UNKNOWN, forward_table
@@ -14,7 +17,10 @@ from profiler.latency import gaps
 from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
 from profiler.stalls import stalls
 from profiler.worst_gap import worst_gap
+from tests.support.counts import ENGINE_EXAMPLES
+from tests.support.recorded import record_run, rows_of
 from tests.support.traces import MemoryTrace, decode_row, event, extend_row, forward, request
+from tests.support.workloads import Arrival, scenarios
 
 EXTEND, DECODE, MIXED = ForwardMode.EXTEND, ForwardMode.DECODE, ForwardMode.MIXED
 MS = 1_000_000
@@ -134,6 +140,7 @@ def test_an_ordinary_decode_gap_is_no_stall_however_long() -> None:
     [
         (EventKind.SIT_OUT, "sit_outs"),
         (EventKind.RETRACT, "retractions"),
+        (EventKind.PREEMPT, "preemptions"),
         (EventKind.DEFER, "deferrals"),
     ],
 )
@@ -238,43 +245,47 @@ def timelines(draw: st.DrawFn) -> MemoryTrace:
     return MemoryTrace({"forwards": forwards, "rows": rows, "events": events})
 
 
-def slowly(trace: MemoryTrace, gap: dict[str, Any]) -> tuple[int, int, int]:
-    """Others' device time, others' forwards and sit-outs in a gap, read off the definition."""
+def slowly(trace: MemoryTrace, gap: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Others' device time, their forwards, sit-outs and other delays in a gap, read off the definition."""
     mine = {r["forward_id"] for r in trace.tables["rows"] if r["rid"] == gap["rid"]}
     parts = [
         min(f["end_ns"], gap["end_ns"]) - max(f["start_ns"], gap["start_ns"])
         for f in trace.tables["forwards"]
         if f["forward_id"] not in mine
     ]
-    sit_outs = [
-        e
+    delays = [
+        e["kind"]
         for e in trace.tables["events"]
         if e["rid"] == gap["rid"] and gap["start_ns"] < e["t_ns"] <= gap["end_ns"]
     ]
     inside = [p for p in parts if p > 0]
-    return sum(inside), len(inside), len(sit_outs)
+    sit_outs = delays.count(EventKind.SIT_OUT.value)
+    others = sum(delays.count(kind.value) for kind in (EventKind.RETRACT, EventKind.PREEMPT, EventKind.DEFER))
+    return sum(inside), len(inside), sit_outs, others
 
 
-@FRAMES
-@given(timelines())
-def test_stalls_agree_with_the_definition(trace: MemoryTrace) -> None:
+def check_stalls(trace: MemoryTrace) -> None:
+    """The stall list is what the definition gives."""
     modes = {f["forward_id"]: f["mode"] for f in trace.tables["forwards"]}
     expected = {}
     for gap in gaps(trace).iter_rows(named=True):
         causes = slowly(trace, gap)
-        if causes[0] or causes[2] or modes[gap["own_forward_id"]] == MIXED.value:
+        if any(causes[i] for i in (0, 2, 3)) or modes[gap["own_forward_id"]] == MIXED.value:
             expected[gap["rid"], gap["token_index"]] = causes
     found = stalls(trace, min_ratio=0)
+    counts = ("others_ns", "other_forwards", "sit_outs")
     assert {
-        (s["rid"], s["token_index"]): (s["others_ns"], s["other_forwards"], s["sit_outs"])
+        (s["rid"], s["token_index"]): (
+            *(s[name] for name in counts),
+            s["retractions"] + s["preemptions"] + s["deferrals"],
+        )
         for s in found.iter_rows(named=True)
     } == expected
     assert found["gap_ns"].is_sorted(descending=True)
 
 
-@FRAMES
-@given(timelines())
-def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
+def check_worst_gap(trace: MemoryTrace) -> None:
+    """The longest gap is that, and no more is charged than lay in it."""
     every = gaps(trace).to_dicts()
     worst = worst_gap(trace)
     if not every:
@@ -285,12 +296,32 @@ def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
     assert worst.gap_ns == gap["gap_ns"] == max(g["gap_ns"] for g in every)
     assert len(worst.forward_ids) == slowly(trace, gap)[1]
     charged = sum(c.device_ns for c in worst.culprits)
-    own_ns = next(
-        f["end_ns"] - f["start_ns"]
-        for f in trace.tables["forwards"]
-        if f["forward_id"] == worst.own_forward_id
-    )
+    own = next(f for f in trace.tables["forwards"] if f["forward_id"] == worst.own_forward_id)
+    own_ns = max(0, min(own["end_ns"], worst.end_ns) - max(own["start_ns"], worst.start_ns))
     assert charged <= slowly(trace, gap)[0] + (own_ns if worst.own_mode is MIXED else 0)
+
+
+@FRAMES
+@given(timelines())
+def test_stalls_agree_with_the_definition(trace: MemoryTrace) -> None:
+    check_stalls(trace)
+
+
+@FRAMES
+@given(timelines())
+def test_the_worst_gap_agrees_with_the_definition(trace: MemoryTrace) -> None:
+    check_worst_gap(trace)
+
+
+@settings(max_examples=ENGINE_EXAMPLES // 5)
+@given(scenarios())
+def test_so_they_do_on_recorded_runs(scenario: tuple[EngineConfig, list[Arrival]]) -> None:
+    with TemporaryDirectory() as directory:
+        recorded, _ = record_run(Path(directory) / "t.chunkscope", *scenario)
+        tables = {name: rows_of(recorded, name) for name in ("forwards", "rows", "requests", "events")}
+    trace = MemoryTrace(tables)
+    check_stalls(trace)
+    check_worst_gap(trace)
 
 
 @FRAMES

@@ -9,12 +9,12 @@ from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import WorkloadError
-from engine.executors.protocol import FinishedForward
+from engine.executors.protocol import ForwardResult
 from engine.observer import EngineObserver, Event, ForwardRecord
 from engine.request import Request
 from engine.shapes import ModelShape
 from profiler.recorder import Recorder
-from tests.support.hash_executor import HashExecutor
+from tests.support.hash_executor import HashExecutor, HashForward
 from tests.support.workloads import Arrival
 from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
@@ -34,6 +34,7 @@ TINY = ModelShape(
     rms_norm_eps=1e-5,
 )
 MAX_ROUNDS = 5_000
+FORWARD_TICKS, TOKENS_A_TICK = 5, 2  # a decode of few rows takes the host about as long as the device
 
 
 class TickClock:
@@ -52,17 +53,37 @@ class TickClock:
 
 
 class TimedExecutor:
-    """A hash executor that says when it computed."""
+    """A hash executor as a device with a queue: forwards run one after the other, each for its tokens' time.
 
-    def __init__(self, executor: HashExecutor, clock: Clock) -> None:
+    Like a device it computes while the host goes on, as late as it may; who asks for a result waits for it.
+    """
+
+    def __init__(self, executor: HashExecutor, clock: Clock, tick_ns: int = 1_000) -> None:
         self._executor = executor
         self._clock = clock
+        self._tick_ns = tick_ns
+        self._free_ns = 0
 
-    def launch(self, batch: ForwardBatch) -> FinishedForward:
-        start_ns = self._clock.now_ns()
-        result = self._executor.forward(batch)
-        result.start_ns, result.end_ns = start_ns, self._clock.now_ns()
-        return FinishedForward(result)
+    def launch(self, batch: ForwardBatch) -> "TimedForward":
+        start_ns = max(self._clock.now_ns(), self._free_ns)
+        self._free_ns = start_ns + self._tick_ns * (FORWARD_TICKS + len(batch.input_ids) // TOKENS_A_TICK)
+        return TimedForward(self._executor.launch(batch), self._clock, start_ns, self._free_ns)
+
+
+class TimedForward:
+    """A forward in the device's queue."""
+
+    def __init__(self, pending: HashForward, clock: Clock, start_ns: int, end_ns: int) -> None:
+        self._pending = pending
+        self._clock = clock
+        self._start_ns = start_ns
+        self._end_ns = end_ns
+
+    def result(self) -> ForwardResult:
+        result = self._pending.result()
+        self._clock.wait_until(self._end_ns)
+        result.start_ns, result.end_ns = self._start_ns, self._end_ns
+        return result
 
 
 class Kept:
@@ -96,13 +117,24 @@ def record_run(
     after_round: Callable[[], None] = lambda: None,
 ) -> tuple[Trace, Kept]:
     """The sealed trace of a run to the end of all that arrives, and what was told of it."""
+    return _record(path, config, lambda engine: _drive(engine, todo, after_round), tick_ns)
+
+
+def record_timed_run(path: Path, config: EngineConfig, requests: Sequence[Request]) -> tuple[Trace, Kept]:
+    """The same, of requests that arrive by the clock, whatever the engine is at."""
+    return _record(path, config, lambda engine: engine.run(requests), tick_ns=1_000)
+
+
+def _record(
+    path: Path, config: EngineConfig, drive: Callable[[Engine], None], tick_ns: int
+) -> tuple[Trace, Kept]:
     clock = TickClock(tick_ns)
     recorder = Recorder(TraceWriter(path, {"provenance": "measured"}), TINY, clock=clock, element_bytes=2)
     kept = Kept(recorder)
     assert config.max_total_tokens is not None
     executor = HashExecutor(config.max_total_tokens // config.page_size, config.page_size)
-    engine = Engine(config, TimedExecutor(executor, clock), clock=clock, observer=kept)
-    _drive(engine, todo, after_round)
+    engine = Engine(config, TimedExecutor(executor, clock, tick_ns), clock=clock, observer=kept)
+    drive(engine)
     recorder.close(engine.cache.pool_state())
     return open_trace(path), kept
 
@@ -118,9 +150,7 @@ def _drive(engine: Engine, todo: Sequence[Arrival], after_round: Callable[[], No
     for round_ in range(MAX_ROUNDS):
         for rid, arrival in enumerate(todo):
             if arrival.round == round_:
-                _submit(
-                    engine, Request(rid, f"r{rid}", arrival.prompt, arrival.sampling, engine.clock.now_ns())
-                )
+                _submit(engine, arrival.request(rid, engine.clock.now_ns()))
             if round_ - arrival.round == arrival.abort_after:
                 engine.abort(rid)
         engine.step()

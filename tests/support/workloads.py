@@ -1,11 +1,16 @@
-"""Hypothesis strategies for engines and workloads, tiny pools included."""
+"""Hypothesis strategies for engines and workloads, over every option and in tiny pools."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.config import CHUNKING_OFF, EngineConfig
-from engine.request import SamplingParams
+from engine.config import CHUNKING_OFF, SCHEDULE_POLICIES, EngineConfig
+from engine.request import Request, SamplingParams
+
+CHUNK_PAGES = 6  # a chunk has at most so many pages
+CONTEXT_LENGTH = 1 << 16
+PRIORITIES = st.sampled_from([0, 0, 1, 5, 20])
 
 
 @dataclass(frozen=True)
@@ -16,12 +21,17 @@ class Arrival:
     prompt: tuple[int, ...]
     sampling: SamplingParams
     abort_after: int | None = field(default=None)
+    priority: int = 0
+
+    def request(self, rid: int, arrival_ns: int = 0) -> Request:
+        """What arrives."""
+        return Request(rid, f"r{rid}", self.prompt, self.sampling, arrival_ns, self.priority)
 
 
 @st.composite
 def configs(draw: st.DrawFn) -> EngineConfig:
     page_size = draw(st.sampled_from([1, 2, 4, 16]))
-    chunk = draw(st.one_of(st.just(CHUNKING_OFF), st.integers(1, 6).map(lambda k: k * page_size)))
+    chunk = draw(st.one_of(st.just(CHUNKING_OFF), st.integers(1, CHUNK_PAGES).map(lambda k: k * page_size)))
     tokens = draw(st.one_of(st.integers(40, 120), st.integers(120, 600)))  # a request takes up to 150
     return EngineConfig(
         chunked_prefill_size=chunk,
@@ -31,10 +41,34 @@ def configs(draw: st.DrawFn) -> EngineConfig:
         enable_mixed_chunk=chunk != CHUNKING_OFF and draw(st.booleans()),
         disable_overlap_schedule=draw(st.booleans()),
         disable_radix_cache=draw(st.booleans()),
+        schedule_policy=draw(st.one_of(st.just("fcfs"), st.sampled_from(SCHEDULE_POLICIES))),
         schedule_conservativeness=draw(st.sampled_from([0.01, 0.05, 0.3, 1.0, 2.0])),
         max_running_requests=draw(st.sampled_from([1, 2, 4, 32, 32])),
-        context_length=1 << 16,
-    ).resolve(max_total_tokens=1, context_length=1 << 16)
+        context_length=CONTEXT_LENGTH,
+        prefill_max_requests=draw(st.sampled_from([None, None, 1, 2])),
+        prefill_decode_interval=draw(st.sampled_from([0, 0, 1, 5])),
+        prefill_decode_interval_min_bs=draw(st.sampled_from([0, 0, 2])),
+        truncation_align_size=None if chunk == CHUNKING_OFF else draw(_alignments(chunk, page_size)),
+        random_seed=draw(st.integers(0, 3)),
+        **draw(st.one_of(st.just({}), _priorities())),
+    ).resolve(max_total_tokens=1, context_length=CONTEXT_LENGTH)
+
+
+def _alignments(chunk: int, page_size: int) -> st.SearchStrategy[int | None]:
+    """Sizes of which a chunk holds an aligned piece of at least a page."""
+    fitting = [align for align in range(1, chunk + 1) if chunk // align * align >= page_size]
+    return st.one_of(st.none(), st.sampled_from(fitting))
+
+
+def _priorities() -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {
+            "enable_priority_scheduling": st.just(True),
+            "disable_priority_preemption": st.booleans(),
+            "priority_scheduling_preemption_threshold": st.sampled_from([0, 0, 3, 10]),
+            "schedule_low_priority_values_first": st.booleans(),
+        }
+    )
 
 
 @st.composite
@@ -45,15 +79,17 @@ def crowds(draw: st.DrawFn) -> tuple[EngineConfig, list[Arrival]]:
     tokens = draw(st.integers(50, 110)) + 2 * page_size
     config = replace(config, max_total_tokens=tokens, schedule_conservativeness=0.01, max_running_requests=32)
     if draw(st.booleans()):  # decode rows ride along and eat what the long prompts still need
+        chunk = draw(st.integers(1, 8)) * page_size
         config = replace(
-            config, chunked_prefill_size=draw(st.integers(1, 8)) * page_size, enable_mixed_chunk=True
+            config, chunked_prefill_size=chunk, truncation_align_size=None, enable_mixed_chunk=True
         )
     out = []
     for at in range(draw(st.integers(3, 12))):
         length = draw(st.one_of(st.integers(1, 4), st.integers(1, 40)))
         sampling = SamplingParams(max_new_tokens=draw(st.integers(15, 50)), ignore_eos=True)
         prompt = tuple((at * 11 + i) % 50 for i in range(length))
-        out.append(Arrival(at * draw(st.integers(0, 3)), prompt, sampling))
+        start, priority = at * draw(st.integers(0, 3)), draw(PRIORITIES)
+        out.append(Arrival(start, prompt, sampling, priority=priority))
     return config, out
 
 
@@ -74,7 +110,8 @@ def arrivals(draw: st.DrawFn) -> list[Arrival]:
                     ignore_eos=draw(st.sampled_from([True, True, False])),
                     stop_token_ids=frozenset(draw(st.sampled_from([(), (), (1,), (2, 8)]))),
                 ),
-                abort_after=draw(st.sampled_from([None, None, None, 2, 9, 25])),
+                abort_after=draw(st.one_of(st.none(), st.none(), st.integers(0, 40))),
+                priority=draw(PRIORITIES),
             )
         )
     return out

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.batch import ForwardMode
-from profiler.replay import SchedulerState
+from profiler.scheduler_state import SchedulerState
 from profiler.timeline.tiles import Chunk, GapDetail
 from ui import words
 from ui.tui.text import instant, shown
@@ -15,6 +15,7 @@ __all__ = ["Answer", "alike", "answer", "open_answer", "reason"]
 Stall = Mapping[str, Any]  # a row of `profiler.stalls.stalls`
 
 NAME_CELLS = 24
+HELD_BACK = ("retractions", "preemptions", "sit_outs", "deferrals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def reason(stall: Stall) -> str:
     """Why a stall is one, in a few words."""
     if stall["retractions"]:
         return "retracted, it gave back its KV"
+    if stall["preemptions"]:
+        return "preempted, it gave back its KV to a more urgent request"
     if stall["sit_outs"]:
         return "no KV for its next token"
     if stall["deferrals"]:
@@ -92,7 +95,7 @@ def _stalled(state: SchedulerState, silent: Sequence[Stall], gap: GapDetail | No
 
 def _cause(state: SchedulerState, stall: Stall, gap: GapDetail | None) -> tuple[str, str]:
     """The cause in full and in brief."""
-    if stall["retractions"] or stall["sit_outs"] or stall["deferrals"]:
+    if any(stall[name] for name in HELD_BACK):
         return reason(stall), reason(stall)
     chunk = None if gap is None else _running(gap, state.t_ns)
     if chunk is not None:
@@ -114,7 +117,7 @@ def _of_chunk(state: SchedulerState, chunk: Chunk) -> tuple[str, str]:
     name, k, n = shown(chunk.name, NAME_CELLS), chunk.number, chunk.of
     tokens = words.count(chunk.extend_end - chunk.prefix_len)
     place, brief = (f"chunk {k}", f"chunk {k}") if n is None else (f"chunk {k} of {n}", f"chunk {k}/{n}")
-    if state.forward is not None and state.forward.mode == ForwardMode.MIXED.name:
+    if state.on_device is not None and state.on_device.mode == ForwardMode.MIXED.name:
         part = f"the prompt of {name}, {tokens} tokens," if n == 1 else f"{name}, {place},"
         return f"{part} shares their forward", f"{name} shares their forward"
     if n == 1:
@@ -127,15 +130,21 @@ def _of_chunk(state: SchedulerState, chunk: Chunk) -> tuple[str, str]:
 
 
 def _activity(state: SchedulerState) -> str:
-    forward = state.forward
-    if forward is None:
-        return "Before the first forward"
+    forward = state.on_device
     decodes = words.plural(len(state.running), "decode")
-    if not forward.on_device:
-        return f"After forward {forward.forward_id}, {decodes} in progress"
+    if forward is None:
+        return _between_forwards(state, decodes)
     if forward.mode == ForwardMode.DECODE.name:
         return f"{words.plural(forward.decode_tokens or 0, 'decode')} running"
     prompt = f"{words.count(forward.extend_tokens)} prompt tokens"
     if forward.mode == ForwardMode.MIXED.name:
         return f"{prompt} and {words.plural(forward.decode_tokens or 0, 'decode')} in one forward"
     return f"{prompt} in prefill, {decodes} in progress"
+
+
+def _between_forwards(state: SchedulerState, decodes: str) -> str:
+    planned = state.forward
+    if planned is None:
+        return "Before the first forward"
+    place = "After" if planned.end_ns <= state.t_ns else "Before"
+    return f"{place} forward {planned.forward_id}, {decodes} in progress"

@@ -1,6 +1,6 @@
 """The replay screen as lines: a picture composed for a terminal of some size."""
 
-from profiler.replay import SchedulerState
+from profiler.scheduler_state import SchedulerState
 from ui.tui.answer import Answer, alike, answer, open_answer
 from ui.tui.chart import axis_line, gauge_lines, lane_lines, strip_lines
 from ui.tui.foot import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from profiler.replay import HalfDone, SchedulerState
+from profiler.scheduler_state import HalfDone, SchedulerState
 from ui import words
 from ui.state_words import state_lines
 from ui.tui.ink import Ink

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import TypeVar, cast
 
-from profiler.replay import SchedulerState
+from profiler.scheduler_state import SchedulerState
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.tiles import Counters, GapDetail, Lane, LaneRef, Strip
 from profiler.timeline.timeline import Timeline

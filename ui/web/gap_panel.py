@@ -23,11 +23,13 @@ _SWATCHES = {
     PartKind.MIXED: "mixed",
     PartKind.DECODES: "decode",
     PartKind.OWN: "decode",
+    PartKind.OWN_OTHERS: "decode",
     PartKind.HOST: "host",
 }
 _WORDS = {
     PartKind.DECODES: "decodes of others",
     PartKind.OWN: "own forward",
+    PartKind.OWN_OTHERS: "its other forwards",
     PartKind.HOST: "host, no forward",
 }
 

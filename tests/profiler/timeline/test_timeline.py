@@ -4,6 +4,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from engine.batch import ForwardMode, Outcome, Role
 from engine.config import EngineConfig
 from profiler.forward_table import forward_table
+from profiler.gap_parts import gap_parts
 from profiler.stalls import stalls
 from profiler.tables import frame
 from profiler.timeline.array_file import read_arrays, write_arrays
@@ -25,7 +27,7 @@ from tests.support.recorded import record_run
 from tests.support.three_runs import record_three_runs
 from tests.support.traces import MemoryTrace, forward
 from tests.support.workloads import Arrival, crowds, scenarios
-from traces.reader import open_trace
+from traces.reader import Trace, open_trace
 
 EXAMPLES = min(settings().max_examples // 8, 250)  # an example records a run
 
@@ -122,12 +124,25 @@ def test_gaps_taken_apart_agree_with_the_stall_list(
             assert sum(f.in_gap_ns for f in gap.forwards[:-1]) == stall["others_ns"]
             assert len(gap.forwards) - 1 == stall["other_forwards"]
             assert sum(c.in_gap_ns for c in gap.chunks) == sum(c.device_ns for c in gap.culprits)
+            assert sum(part.part_ns for part in gap_parts(gap)) == gap.gap_ns
+            assert gap.own_others_ns == _own_others(trace, stall)
             assert timeline.gap_at(gap.rid, gap.start_ns) == gap
         starts = sorted(timeline.stalls["start_ns"])
         t = data.draw(st.integers(timeline.start_ns, timeline.end_ns))
         after, before = timeline.next_stall(t), timeline.previous_stall(t)
         assert (after and after["start_ns"]) == next((s for s in starts if s > t), None)
         assert (before and before["start_ns"]) == next((s for s in reversed(starts) if s < t), None)
+
+
+def _own_others(trace: Trace, gap: dict[str, Any]) -> int:
+    """Device time in a gap of forwards in which its request has a row, the own one left out."""
+    mine = frame(trace, "rows").filter(pl.col("rid") == gap["rid"])["forward_id"].to_list()
+    forwards = frame(trace, "forwards").filter(pl.col("forward_id").is_in(mine))
+    others = forwards.filter(pl.col("forward_id") != gap["own_forward_id"])
+    inside = (
+        min(f["end_ns"], gap["end_ns"]) - max(f["start_ns"], gap["start_ns"]) for f in others.to_dicts()
+    )
+    return sum(max(0, part) for part in inside)
 
 
 def test_lane_stalls_are_those_of_the_list(run: Timeline) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from profiler.culprits import Culprit
-from profiler.replay import ForwardState, HalfDone, RequestState, SchedulerState
+from profiler.scheduler_state import ForwardState, HalfDone, RequestState, SchedulerState
 from profiler.timeline.tiles import Chunk, GapDetail
 from ui.tui.answer import alike, answer, open_answer, reason
 
@@ -13,18 +13,31 @@ MS = 1_000_000
 
 
 def forward(
-    mode: str = "EXTEND", *, extend: int = 2048, decode: int = 0, on_device: bool = True
+    mode: str = "EXTEND", *, extend: int = 2048, decode: int = 0, forward_id: int = 48, at_ms: int = 100
 ) -> ForwardState:
-    return ForwardState(48, mode, 100 * MS, 190 * MS, extend, decode, 1, 6, None, 0, 0, on_device)
+    return ForwardState(forward_id, mode, at_ms * MS, (at_ms + 90) * MS, extend, decode, 1, 6, None, 0, 0)
 
 
-def state(at: ForwardState | None, half_done: HalfDone | None = None, running: int = 6) -> SchedulerState:
+BEFORE, AFTER = forward(forward_id=47, at_ms=20), forward(forward_id=49, at_ms=190)
+
+
+def state(
+    at: ForwardState | None,
+    half_done: HalfDone | None = None,
+    running: int = 6,
+    planned: ForwardState | None = None,
+) -> SchedulerState:
+    """At 120 ms, with the forward `at` there; `planned` is another one that the scheduler planned last."""
     runs = tuple(RequestState(rid, f"r{rid}", 20, 5, None, False) for rid in range(running))
-    return SchedulerState(120 * MS, at, runs, (), half_done, (), None, None, None, 1, running, 0, 0)
+    on_device = at if at is not None and at.start_ns <= 120 * MS < at.end_ns else None
+    planned = planned or at
+    return SchedulerState(
+        120 * MS, planned, runs, (), half_done, (), None, None, None, 1, running, 0, 0, on_device=on_device
+    )
 
 
 def stall(rid: int = 1, **more: Any) -> dict[str, Any]:
-    cause = {"others_ns": 90 * MS, "sit_outs": 0, "retractions": 0, "deferrals": 0}
+    cause = {"others_ns": 90 * MS, "sit_outs": 0, "retractions": 0, "preemptions": 0, "deferrals": 0}
     return {"rid": rid, "name": f"r{rid}", "start_ns": 60 * MS, "end_ns": 300 * MS, **cause, **more}
 
 
@@ -64,7 +77,7 @@ def test_who_is_silent_since_when_and_because_of_whom() -> None:
         (forward(), chunk(16, 16), "r7 computes its last chunk, 16 of 16."),
         (forward(), chunk(1, 1), "the whole prompt of r7, 2,048 tokens, goes first."),
         (forward("MIXED", decode=6), chunk(3, 17), "r7, chunk 3 of 17, shares their forward."),
-        (forward(on_device=False), None, "r7 held the device for 150 ms of it."),
+        (BEFORE, None, "r7 held the device for 150 ms of it."),
     ],
 )
 def test_the_cause_is_what_runs_now(at: ForwardState, here: Chunk | None, cause: str) -> None:
@@ -80,6 +93,7 @@ def test_one_is_named() -> None:
     ("more", "why"),
     [
         ({"retractions": 1}, "retracted, it gave back its KV"),
+        ({"preemptions": 1}, "preempted, it gave back its KV to a more urgent request"),
         ({"sit_outs": 2}, "no KV for its next token"),
         ({"deferrals": 1}, "deferred by the prefill-decode interval"),
         ({"others_ns": 0}, "prefill rides in its forward"),
@@ -109,7 +123,8 @@ def test_stalls_of_several_causes_are_answered_by_the_commonest() -> None:
             forward("MIXED", decode=6),
             "2,048 prompt tokens and 6 decodes in one forward, no listed stall here.",
         ),
-        (forward(on_device=False), "After forward 48, 6 decodes in progress, no listed stall here."),
+        (BEFORE, "After forward 47, 6 decodes in progress, no listed stall here."),
+        (AFTER, "Before forward 49, 6 decodes in progress, no listed stall here."),
     ],
 )
 def test_without_a_stall_it_says_what_runs(at: ForwardState | None, said: str) -> None:
@@ -117,6 +132,16 @@ def test_without_a_stall_it_says_what_runs(at: ForwardState | None, said: str) -
     assert found.effect == said
     assert found.then == "Next stall at 0.060 s"
     assert answer(state(at), [], None, None).then == "No listed stall after this"
+
+
+def test_while_the_next_forward_is_planned_it_speaks_of_the_one_that_runs() -> None:
+    mixed, decodes = forward("MIXED", decode=6), forward("DECODE", extend=0, decode=6)
+    said = answer(state(decodes, planned=AFTER), [], None, None).effect
+    assert said == "6 decodes running, no listed stall here."
+    said = answer(state(mixed, planned=AFTER), [stall()], gap(chunk(3, 17)), None).cause
+    assert said == "r7, chunk 3 of 17, shares their forward."
+    said = answer(state(forward(), planned=mixed), [stall()], gap(chunk(3, 17)), None).cause
+    assert said == "r7 computes chunk 3 of 17."
 
 
 def test_at_the_end_of_a_growing_trace_it_says_who_waits() -> None:

@@ -1,6 +1,6 @@
 """The state beside the chart says what the browser's panel says."""
 
-from profiler.replay import HalfDone
+from profiler.scheduler_state import HalfDone
 from profiler.timeline.timeline import Timeline
 from ui.state_words import state_lines
 from ui.tui.panel import brief_lines, panel_lines, progress_line
