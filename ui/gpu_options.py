@@ -15,7 +15,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EXECUTORS = ("device", "simulated")
 PATH = click.Path(path_type=Path)
-PEAK = click.FloatRange(0, 1e9, min_open=True)
+
+
+class Amount(click.FloatRange):
+    """A number in a range; NaN is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        number: float = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
+
+
+PEAK = Amount(0, 1e9, min_open=True)
 COUNT = click.IntRange(1, 1024)
 
 
@@ -66,7 +79,7 @@ def gpu_options() -> Callable[[F], F]:
         click.option("--profile-gpu", metavar="NAME", help="Whose times to take from it.  [default: --gpu]"),
         click.option(
             "--host-overhead-us",
-            type=click.FloatRange(0, 1e9),
+            type=Amount(0, 1e9),
             help="Host time to plan and launch a simulated forward.  [default: 0]",
         ),
     )

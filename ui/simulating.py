@@ -13,8 +13,7 @@ from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost import RooflineCost
 from profiler.cost_profile import GemmProfile, load_gemm_profile
-from profiler.cost_table import EFFICIENCIES, OVERHEADS
-from profiler.gpu_memory import default_chunk_tokens, pool_tokens, reserved_bytes
+from profiler.gpu_memory import default_chunk_tokens, pool_tokens
 from profiler.hardware import Card, Overrides, find_card, peaks_of
 from profiler.tensor_parallel import shard
 from ui.errors import UserError
@@ -22,12 +21,13 @@ from ui.gpu_options import GpuOptions
 from ui.interrupt import StopRequest
 from ui.provenance import simulated_meta
 from ui.recording import Recording, Rig
-from ui.si_words import bandwidth, dtype_word, flop_rate
-from ui.words import binary_bytes, count, plural
+from ui.simulation_words import assumption_lines
+from ui.words import count
 
 __all__ = ["SimulatedDevice", "SimulatedSession", "simulated_device"]
 
 ELEMENT_BYTES = {"bfloat16": 2, "float32": 4}
+MOST_PAGES = 1 << 22  # of a pool that is not asked for: each page takes host memory, though it holds nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,21 @@ class SimulatedDevice:
             chunk = default_chunk_tokens(self.peaks.memory_bytes)
             chunk = -(-chunk // config.page_size) * config.page_size
         config = replace(config, chunked_prefill_size=chunk)
-        pool = pool_tokens(self.shard, self.peaks, config, self.element_bytes)
-        if config.max_total_tokens is not None and config.max_total_tokens > pool:
+        fitting = self.fitting_tokens(config)
+        if config.max_total_tokens is not None and config.max_total_tokens > fitting:
             raise ConfigError(
-                f"--max-total-tokens {config.max_total_tokens}: {count(pool)} fit beside the weights on "
+                f"--max-total-tokens {config.max_total_tokens}: {count(fitting)} fit beside the weights on "
                 f"{self.label}: give no more"
             )
         context = self.checkpoint.shape.max_position_embeddings
+        pool = min(fitting, MOST_PAGES * config.page_size)
         config = config.resolve(max_total_tokens=pool, context_length=context)
         self._check_window(config)
         return config
+
+    def fitting_tokens(self, config: EngineConfig) -> int:
+        """KV tokens that the weights leave room for; the chunk size of `config` must be resolved."""
+        return pool_tokens(self.shard, self.peaks, config, self.element_bytes)
 
     def _check_window(self, config: EngineConfig) -> None:
         window = self.checkpoint.shape.sliding_window
@@ -124,7 +129,7 @@ class SimulatedSession(Recording):
     def __init__(self, device: SimulatedDevice, config: EngineConfig) -> None:
         """Resolve the config; errors as `SimulatedDevice.resolve` raises them."""
         self.device = device
-        self._given = config
+        self._asked = config
         clock = VirtualClock()
         executor = SimulatedExecutor(
             device.cost_model(),
@@ -137,48 +142,8 @@ class SimulatedSession(Recording):
         super().__init__(rig, StopRequest())
 
     def assumptions(self) -> Iterator[str]:
-        """What the run is made of, in lines: choices made, peaks, KV pool, efficiencies, overheads."""
-        device, peaks, config = self.device, self.device.peaks, self.config
-        yield from device.notes
-        link = f", link {bandwidth(peaks.link_bytes_per_s)}" if peaks.num_devices > 1 else ""
-        yield (
-            f"Simulated {device.label}: {dtype_word(peaks.dtype)} {flop_rate(peaks.flops_per_s)}, memory "
-            f"{binary_bytes(peaks.memory_bytes)} at {bandwidth(peaks.bytes_per_s)}{link}"
-        )
-        weights = device.shard.num_params * device.element_bytes
-        reserved = reserved_bytes(peaks.memory_bytes, config, peaks.num_devices)
-        chosen = (
-            ""
-            if self._given.max_total_tokens
-            else (f", what {binary_bytes(weights)} of weights and {binary_bytes(reserved)} kept free leave")
-        )
-        yield f"KV pool: {count(config.max_total_tokens)} tokens{chosen}"
-        if self._given.chunked_prefill_size is None:
-            yield (
-                f"Chunk size: {count(config.chunked_prefill_size)} tokens, SGLang's for this memory "
-                "(--chunked-prefill-size)"
-            )
-        yield from self._efficiencies()
-
-    def _efficiencies(self) -> Iterator[str]:
-        device = self.device
-        shares = []
-        for kind, efficiency in EFFICIENCIES.items():
-            if kind == "COLLECTIVE" and device.peaks.num_devices == 1:
-                continue
-            compute = "" if efficiency.compute is None else f"{efficiency.compute:g} of FLOP/s, "
-            shares.append(f"{kind} {compute}{efficiency.memory:g} of bytes/s")
-        yield f"Assumed of the peaks: {'; '.join(shares)}"
-        if device.profile is not None:
-            group, points = device.profile.group, len(device.profile.shares)
-            yield (
-                f"but for the layers' GEMMs: {group.gpu}, {group.model}, tp {group.tp} of "
-                f"{device.profile.path} ({plural(points, 'size')})"
-            )
-        yield (
-            f"Overheads: {OVERHEADS.layer_ns / 1e3:g} us a layer and {OVERHEADS.forward_ns / 1e3:g} us a "
-            f"forward on the GPU, {device.host_overhead_ns / 1e3:g} us a forward on the host"
-        )
+        """What the run is made of, in lines."""
+        return assumption_lines(self.device, self.config, self._asked)
 
     def _warm_up(self) -> None:
         """Nothing: a simulated forward pays for nothing that a later one finds ready."""
