@@ -15,6 +15,7 @@ from engine.attention.kernels import AttentionKernel, default_kernel, merge
 from engine.attention.protocol import AttentionPlan
 from engine.batch import ForwardBatch
 from engine.kv_tensors import KVTensors
+from engine.models.rotary import rotate_
 from engine.shapes import ModelShape
 from engine.transfer import to_device
 
@@ -68,9 +69,14 @@ class _Plan:
         gathered += [len(group.pages) for group in self._decode_groups]
         self._workspace = kv.workspace(max(gathered, default=0))
 
+    def store(self, layer: int, qkv: torch.Tensor, rotations: torch.Tensor) -> None:
+        """See AttentionPlan."""
+        heads = qkv.view(len(qkv), -1, self._kv.head_dim)
+        rotate_(heads[:, : -self._kv.num_kv_heads], rotations)
+        self._kv.write(layer, self._slots, qkv[:, self._q_size :])
+
     def attend(self, layer: int, qkv: torch.Tensor) -> torch.Tensor:
         """See AttentionPlan."""
-        self._kv.write(layer, self._slots, qkv[:, self._q_size :])
         out = qkv.new_empty((qkv.shape[0], self._q_size))
         for row in self._extend_rows:
             out[row.tokens] = self._extend(layer, qkv[row.tokens], row)

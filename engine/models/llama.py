@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from engine.attention.protocol import AttentionPlan
 from engine.models.linear import Linear, can_pack, linear
-from engine.models.rotary import pair_rows, rotate_
+from engine.models.rotary import pair_rows
 from engine.shapes import ModelShape
 
 __all__ = ["LlamaModel"]
@@ -83,9 +83,7 @@ class LlamaModel:
         normed: torch.Tensor,
     ) -> torch.Tensor:
         qkv = layer.qkv(normed)
-        shape = self.shape
-        rotated = qkv[:, : shape.q_size + shape.kv_size]
-        rotate_(rotated.view(len(rotated), -1, shape.head_dim), rotations)
+        attention.store(i, qkv, rotations)
         return layer.o(attention.attend(i, qkv))
 
     def _rms_norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,8 @@
-"""Attention over pages against a plain float32 softmax, on ragged shapes."""
+"""Attention over pages against a plain float64 softmax, on ragged shapes."""
 
-import random
-from array import array
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -16,14 +13,10 @@ from engine.attention import kernels, torch_paged
 from engine.attention.decode_groups import group_by_length
 from engine.attention.kernels import AttentionKernel, blockwise_attention, cpu_flash_attention, merge
 from engine.attention.torch_paged import TorchPagedAttention
-from engine.batch import ForwardBatch, ForwardMode, Role
-from engine.kv_tensors import KVTensors
-from engine.request import Request
-from engine.shapes import ModelShape
+from tests.support.ragged import LAYER, Ragged, attention_shape, reference
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-CPU = torch.device("cpu")
 KERNELS = [cpu_flash_attention, blockwise_attention]
 TOLERANCE = {
     torch.float32: {"rtol": 1e-5, "atol": 1e-5},
@@ -31,96 +24,8 @@ TOLERANCE = {
 }
 
 
-def _shape(num_heads: int, num_kv_heads: int, head_dim: int) -> ModelShape:
-    return ModelShape(
-        architecture="llama",
-        name="attention alone",
-        num_layers=2,
-        hidden_size=8,
-        num_heads=num_heads,
-        num_kv_heads=num_kv_heads,
-        head_dim=head_dim,
-        intermediate_size=8,
-        vocab_size=8,
-        max_position_embeddings=4096,
-        rope_theta=10_000.0,
-        rms_norm_eps=1e-5,
-    )
-
-
-def _reference(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, first_position: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n, heads, dim) queries at consecutive positions over (m, kv heads, dim): output and log-sum-exp."""
-    group = query.shape[1] // key.shape[1]
-    key, value = (t.float().repeat_interleave(group, dim=1) for t in (key, value))
-    scores = torch.einsum("nhd,mhd->hnm", query.float(), key) * query.shape[2] ** -0.5
-    positions = torch.arange(first_position, first_position + query.shape[0]).unsqueeze(1)
-    scores = scores.masked_fill(torch.arange(key.shape[0]) > positions, -torch.inf)
-    out = torch.einsum("hnm,mhd->nhd", scores.softmax(dim=-1), value)
-    return out, scores.logsumexp(dim=-1)
-
-
-class _Ragged:
-    """Sequences of random keys and values in pages in random order, with strangers' values all around."""
-
-    def __init__(
-        self, shape: ModelShape, page_size: int, rows: list[tuple[int, int]], decodes: int, dtype: torch.dtype
-    ) -> None:
-        """`rows` are (prefix, extend); the last `decodes` of them are decode rows."""
-        self.shape, self.dtype = shape, dtype
-        self.rows = rows
-        generator = torch.Generator().manual_seed(len(rows))
-        num_pages = sum(-(-(p + e) // page_size) for p, e in rows) + 3
-        self.kv = KVTensors(shape, num_pages, page_size, dtype, CPU)
-        free = list(range(1, num_pages + 1))
-        random.Random(3).shuffle(free)
-        pages = [array("i", [free.pop() for _ in range(-(-(p + e) // page_size))]) for p, e in rows]
-        slots = torch.arange(page_size, (num_pages + 1) * page_size)
-        self.qkv: list[torch.Tensor] = []
-        for prefix, extend in rows:
-            size = (prefix + extend, shape.q_size + 2 * shape.kv_size)
-            self.qkv.append(torch.randn(size, generator=generator).to(dtype))
-        for layer in range(shape.num_layers):
-            self.kv.write(layer, slots, torch.full((len(slots), 2 * shape.kv_size), 1e4, dtype=dtype))
-        for (prefix, _), row_pages, qkv in zip(rows, pages, self.qkv, strict=True):
-            row_slots = [row_pages[p // page_size] * page_size + p % page_size for p in range(prefix)]
-            self.kv.write(1, torch.tensor(row_slots, dtype=torch.long), qkv[:prefix, shape.q_size :])
-        self.batch = self._batch(pages, page_size, decodes)
-
-    def _batch(self, pages: list["array[int]"], page_size: int, decodes: int) -> ForwardBatch:
-        num = len(self.rows)
-        prefix_lens, extend_lens = np.array(self.rows, dtype=np.int32).T
-        zeros = np.zeros(num, dtype=np.int32)
-        return ForwardBatch(
-            forward_id=0,
-            mode=ForwardMode.MIXED,
-            requests=[Request(i, str(i), [0]) for i in range(num)],
-            num_extend_seqs=num - decodes,
-            page_size=page_size,
-            rids=zeros,
-            attempts=zeros,
-            roles=np.array([Role.LAST] * (num - decodes) + [Role.DECODE] * decodes, dtype=np.uint8),
-            prefix_lens=prefix_lens,
-            extend_lens=extend_lens,
-            cached_tokens=zeros,
-            input_ids=np.zeros(int(extend_lens.sum()), dtype=np.int32),
-            pages=pages,
-        )
-
-    def attend(self, kernel: AttentionKernel | None = None) -> torch.Tensor:
-        backend = TorchPagedAttention(self.shape, self.kv, kernel)
-        new = torch.cat([qkv[prefix:] for qkv, (prefix, _) in zip(self.qkv, self.rows, strict=True)])
-        return backend.plan(self.batch).attend(1, new)
-
-    def expected(self) -> torch.Tensor:
-        outs = []
-        for qkv, (prefix, _) in zip(self.qkv, self.rows, strict=True):
-            heads = qkv.view(len(qkv), -1, self.shape.head_dim)
-            query, key, value = heads.split([self.shape.num_heads, *[self.shape.num_kv_heads] * 2], dim=1)
-            out, _ = _reference(query[prefix:], key, value, prefix)
-            outs.append(out.reshape(len(out), -1))
-        return torch.cat(outs)
+def _attend(ragged: Ragged, kernel: AttentionKernel | None = None) -> torch.Tensor:
+    return ragged.attend(TorchPagedAttention(ragged.shape, ragged.kv, kernel))
 
 
 @pytest.fixture
@@ -157,10 +62,10 @@ def test_ragged_rows_attend_as_plain_softmax_says(
 ) -> None:
     rows = extend + [(prefix, 1) for prefix in decode]
     assume(rows)
-    ragged = _Ragged(_shape(*heads, head_dim), page_size, rows, len(decode), dtype)
-    out = ragged.attend(kernel)
+    ragged = Ragged(attention_shape(*heads, head_dim), page_size, rows, len(decode), dtype)
+    out = _attend(ragged, kernel)
     assert out.dtype == dtype
-    torch.testing.assert_close(out.float(), ragged.expected(), **TOLERANCE[dtype])
+    torch.testing.assert_close(out.double(), ragged.expected(), **TOLERANCE[dtype])
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -168,15 +73,17 @@ def test_ragged_rows_attend_as_plain_softmax_says(
 @pytest.mark.parametrize("page_size", [1, 4, 16])
 def test_blocks_and_groups_change_nothing(page_size: int, kernel: AttentionKernel) -> None:
     rows = [(0, 33), (40, 21), (13, 1), (90, 1), (3, 1), (88, 1), (0, 1), (64, 1)]
-    ragged = _Ragged(_shape(4, 2, 16), page_size, rows, 5, torch.float32)
-    torch.testing.assert_close(ragged.attend(kernel), ragged.expected(), **TOLERANCE[torch.float32])
+    ragged = Ragged(attention_shape(4, 2, 16), page_size, rows, 5, torch.float32)
+    torch.testing.assert_close(
+        _attend(ragged, kernel).double(), ragged.expected(), **TOLERANCE[torch.float32]
+    )
 
 
 def test_the_padding_page_stays_zero() -> None:
-    ragged = _Ragged(_shape(4, 2, 16), 4, [(5, 9), (30, 1), (3, 1)], 2, torch.float32)
-    ragged.attend()
+    ragged = Ragged(attention_shape(4, 2, 16), 4, [(5, 9), (30, 1), (3, 1)], 2, torch.float32)
+    _attend(ragged)
     workspace = ragged.kv.workspace(1)
-    assert ragged.kv.gather(1, torch.tensor([0]), workspace).count_nonzero() == 0
+    assert ragged.kv.gather(LAYER, torch.tensor([0]), workspace).count_nonzero() == 0
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -190,12 +97,14 @@ def test_kernels_return_output_and_log_sum_exp(
     query, key, value = (torch.randn(1, h, t, 16).to(dtype) for h, t in ((6, n), (2, m), (2, m)))
     out, lse = kernel(query, key, value, causal=causal)
     by_token = [t[0].transpose(0, 1) for t in (query, key, value)]
-    expected, expected_lse = _reference(*by_token, 0 if causal else m)
+    expected, expected_lse = reference(*by_token, 0 if causal else m)
     assert out.shape == query.shape
     assert out.dtype == dtype
-    torch.testing.assert_close(out[0].transpose(0, 1).float(), expected, **TOLERANCE[dtype])
+    torch.testing.assert_close(out[0].transpose(0, 1).double(), expected, **TOLERANCE[dtype])
     # With bfloat16 operands the CPU's flash operator also takes exponentials at a lower precision.
-    torch.testing.assert_close(lse[0], expected_lse, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-3)
+    torch.testing.assert_close(
+        lse[0].double(), expected_lse, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-3
+    )
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -259,7 +168,7 @@ class _LargestResult(TorchDispatchMode):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_no_operator_makes_an_extend_by_sequence_matrix(kernel: AttentionKernel) -> None:
     prefix, extend = 1500, 2000
-    ragged = _Ragged(_shape(2, 1, 16), 16, [(prefix, extend)], 0, torch.float32)
+    ragged = Ragged(attention_shape(2, 1, 16), 16, [(prefix, extend)], 0, torch.float32)
     with _LargestResult() as largest:
-        ragged.attend(kernel)
+        _attend(ragged, kernel)
     assert largest.elements < extend * (prefix + extend) / 4
