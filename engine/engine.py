@@ -1,7 +1,10 @@
-"""`Engine`: submit requests, `step` until they have ended. The loop is `Engine.step`."""
+"""`Engine`: submit requests and `step` until they have ended, or let `run`, `generate` and `stream` do that.
+
+The loop is `Engine.step`.
+"""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.cache import KVCache
@@ -10,9 +13,10 @@ from engine.config import EngineConfig
 from engine.errors import WorkloadError
 from engine.event_log import EventLog
 from engine.executors.protocol import Executor, ForwardResult, PendingForward
+from engine.generation import Output, TokenStream, generate
 from engine.limits import check_request
 from engine.observer import EngineObserver, EventKind, ForwardRecord, NullObserver
-from engine.request import FinishReason, Request
+from engine.request import FinishReason, Request, SamplingParams
 from engine.results import Results, process_results
 from engine.scheduler import Plan, Scheduler
 
@@ -69,6 +73,7 @@ class Engine:
         self._executor = executor
         self._eos_token_ids = eos_token_ids
         self._aborts: dict[int, str] = {}
+        self._next_rid = 0
         self._in_flight: _Flight | None = None  # under overlap, from one step to the next
 
     @property
@@ -86,6 +91,7 @@ class Engine:
         if request.rid in self.requests:
             raise WorkloadError(f"request {request.name!r} is already queued: give each request its own rid")
         request.begin()
+        self._next_rid = max(self._next_rid, request.rid + 1)
         self.requests[request.rid] = request
         self.scheduler.enqueue(request)
         self._events.add(EventKind.ARRIVE, request, tokens=request.prompt_len, t_ns=request.arrival_ns)
@@ -109,6 +115,34 @@ class Engine:
                 on_step(record)
             if record is None and not self.has_work and todo:
                 self.clock.wait_until(todo[0].arrival_ns)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: SamplingParams | Sequence[SamplingParams] | None = None,
+    ) -> list[Output]:
+        """Run prompts of token ids together to their ends; outputs are in the order of the prompts.
+
+        `sampling` is one for all or one for each. Raises WorkloadError, and queues nothing, when one of the
+        prompts can never be served.
+        """
+        return generate(self, prompts, sampling)
+
+    def stream(self, prompt: Sequence[int], sampling: SamplingParams | None = None) -> TokenStream:
+        """Queue a prompt of token ids; its tokens come as the stream is read. Raises as `submit` does."""
+        request = self.new_request(prompt, sampling)
+        self.submit(request)
+        return TokenStream(self, request)
+
+    def new_request(self, prompt: Sequence[int], sampling: SamplingParams | None = None) -> Request:
+        """A request that arrives now, with a rid that no other of this engine had; it is not queued."""
+        rid, self._next_rid = self._next_rid, self._next_rid + 1
+        return Request(rid, f"request-{rid}", prompt, sampling or SamplingParams(), self.clock.now_ns())
+
+    def settle(self) -> None:
+        """Process the result that is outstanding after the last request's end; else do nothing."""
+        while self.has_work and not self.requests:
+            self.step()
 
     def step(self) -> ForwardRecord | None:
         """One round; returns the forward whose result it processed, None when there was none."""

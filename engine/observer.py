@@ -142,7 +142,35 @@ class ForwardRecord:
 
 
 class EngineObserver(Protocol):
-    """Watches an engine. Called on the scheduler's thread: be quick, copy what you keep, raise nothing."""
+    """Watches an engine. Called on the scheduler's thread: be quick, copy what you keep, raise nothing.
+
+    One that says when requests that decode have to wait for the prefill of others, on a simulated device
+    that takes a microsecond a token:
+
+    >>> from engine.clock import VirtualClock
+    >>> from engine.config import EngineConfig
+    >>> from engine.engine import Engine
+    >>> from engine.executors.simulated import SimulatedExecutor
+    >>> class Microseconds:
+    ...     def forward_ns(self, batch):
+    ...         return 1_000 * len(batch.input_ids)
+    >>> class Waits(NullObserver):
+    ...     def on_forward(self, record):
+    ...         if record.plan.absent_decode_reqs:
+    ...             ms = (record.result.end_ns - record.result.start_ns) / 1e6
+    ...             names = ", ".join(request.name for request in record.batch.requests)
+    ...             print(f"{record.plan.absent_decode_reqs} waited {ms} ms for {names}")
+    >>> clock = VirtualClock()
+    >>> config = EngineConfig(chunked_prefill_size=2048)
+    >>> config = config.resolve(max_total_tokens=10_000, context_length=8192)
+    >>> executor = SimulatedExecutor(Microseconds(), clock, vocab_size=50)
+    >>> engine = Engine(config, executor, clock=clock, observer=Waits())
+    >>> stream = engine.stream([1, 2, 3])
+    >>> first_token = next(stream)
+    >>> [long] = engine.generate([[4] * 3000])
+    1 waited 2.048 ms for request-1
+    1 waited 0.952 ms for request-1
+    """
 
     def on_request(self, request: Request) -> None:
         """A request arrived, gave its first token, or ended."""
