@@ -1,0 +1,77 @@
+"""A Triton kernel that rotates queries and keys and writes keys and values into their pages."""
+
+# mypy: disable-error-code="untyped-decorator"
+
+import torch
+import triton
+import triton.language as tl
+
+__all__ = ["rotate_and_store", "store_kernel"]
+
+HEADS_PER_PROGRAM = 8
+
+
+@triton.jit
+def store_kernel(
+    qkv: tl.tensor,
+    rotations: tl.tensor,
+    slots: tl.tensor,
+    pool: tl.tensor,
+    NUM_HEADS: tl.constexpr,
+    NUM_KV_HEADS: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+) -> None:
+    """One program: BLOCK_H heads of one token, of query, key and value heads in this order."""
+    token = tl.program_id(1)
+    head = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)[:, None]
+    dim = tl.arange(0, BLOCK_D)[None, :]
+    exists = (head < NUM_HEADS + 2 * NUM_KV_HEADS) & (dim < HEAD_DIM)
+    place = qkv + token.to(tl.int64) * ((NUM_HEADS + 2 * NUM_KV_HEADS) * HEAD_DIM) + head * HEAD_DIM + dim
+    heads = tl.load(place, mask=exists, other=0.0)
+
+    # Pairs lie side by side: (cos, sin) of a pair beside its two elements.
+    factors = tl.load(rotations + token.to(tl.int64) * HEAD_DIM + dim, mask=dim < HEAD_DIM, other=0.0)
+    cos, sin = tl.split(tl.reshape(factors, (1, BLOCK_D // 2, 2)))
+    even, odd = tl.split(tl.reshape(heads.to(tl.float32), (BLOCK_H, BLOCK_D // 2, 2)))
+    pairs = tl.join(even * cos - odd * sin, even * sin + odd * cos)
+    rotated = tl.reshape(pairs, (BLOCK_H, BLOCK_D)).to(heads.dtype)
+
+    is_rotated = head < NUM_HEADS + NUM_KV_HEADS
+    tl.store(place, rotated, mask=exists & is_rotated)
+    slot = tl.load(slots + token)
+    target = pool + slot.to(tl.int64) * (2 * NUM_KV_HEADS * HEAD_DIM) + (head - NUM_HEADS) * HEAD_DIM + dim
+    tl.store(target, tl.where(is_rotated, rotated, heads), mask=exists & (head >= NUM_HEADS) & (slot >= 0))
+
+
+def rotate_and_store(
+    qkv: torch.Tensor,
+    rotations: torch.Tensor,
+    slots: torch.Tensor,
+    pool: torch.Tensor,
+    num_kv_heads: int,
+    head_dim: int,
+) -> None:
+    """Rotate queries and keys of `qkv` in place; write keys and values into `slots` of one layer's `pool`.
+
+    `qkv` (tokens, (heads + 2 * num_kv_heads) * head_dim), `rotations` (tokens, head_dim / 2) complex64,
+    `slots` (tokens,) int32, a negative one storing nothing, `pool` (slots, 2 * num_kv_heads * head_dim).
+    All are contiguous.
+    """
+    tokens, width = qkv.shape
+    num_heads = width // head_dim - 2 * num_kv_heads
+    block_d = triton.next_power_of_2(head_dim)
+    grid = (triton.cdiv(num_heads + 2 * num_kv_heads, HEADS_PER_PROGRAM), tokens)
+    store_kernel[grid](
+        qkv,
+        torch.view_as_real(rotations),
+        slots,
+        pool,
+        NUM_HEADS=num_heads,
+        NUM_KV_HEADS=num_kv_heads,
+        HEAD_DIM=head_dim,
+        BLOCK_D=block_d,
+        BLOCK_H=HEADS_PER_PROGRAM,
+        num_warps=4,
+    )
