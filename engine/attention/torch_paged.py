@@ -15,7 +15,9 @@ from engine.attention.kernels import AttentionKernel, default_kernel, merge
 from engine.attention.protocol import AttentionPlan
 from engine.batch import ForwardBatch
 from engine.kv_tensors import KVTensors
+from engine.marks import mark
 from engine.models.rotary import rotate_
+from engine.operators import Operator
 from engine.shapes import ModelShape
 from engine.transfer import to_device
 
@@ -78,8 +80,10 @@ class _Plan:
     def attend(self, layer: int, qkv: torch.Tensor) -> torch.Tensor:
         """See AttentionPlan."""
         out = qkv.new_empty((qkv.shape[0], self._q_size))
+        mark(Operator.ATTENTION_EXTEND, layer)
         for row in self._extend_rows:
             out[row.tokens] = self._extend(layer, qkv[row.tokens], row)
+        mark(Operator.ATTENTION_DECODE, layer)
         for group in self._decode_groups:
             out[group.tokens] = self._decode(layer, qkv[group.tokens, : self._q_size], group)
         return out

@@ -17,11 +17,14 @@ from engine.config import EngineConfig
 from engine.errors import ConfigError
 from engine.executors.cuda_lane import CudaLane
 from engine.executors.memory import memory_meter
+from engine.executors.probe import NO_PROBE, ForwardProbe
 from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
 from engine.kv_tensors import KVTensors
+from engine.marks import mark
 from engine.models.loader import LoadedModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
+from engine.operators import Operator
 from engine.sampling import Draw, sample
 from engine.transfer import to_device
 
@@ -58,6 +61,7 @@ class DeviceExecutor:
         clock: Clock,
         *,
         attention: AttentionBackend | None = None,
+        probe: ForwardProbe | None = None,
     ) -> None:
         """`config` must be resolved. `attention` defaults to plain torch over a pool made here.
 
@@ -68,6 +72,7 @@ class DeviceExecutor:
         self._model = loaded.model
         self._device = loaded.device
         self._clock = clock
+        self._probe = probe or NO_PROBE
         self._meter = memory_meter(loaded.device)
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
         self._rotations = rotary_table(loaded.shape, positions, loaded.device)
@@ -94,9 +99,10 @@ class DeviceExecutor:
             return self._enqueue(batch, self._lane).result()
         inputs = self._lay_out(batch)
         self._meter.start(large=batch.num_extend_seqs > 0)
-        start_ns = self._clock.now_ns()
-        self._last_ids = self._compute(inputs)
-        end_ns = self._clock.now_ns()
+        with self._probe.window(batch):
+            start_ns = self._clock.now_ns()
+            self._last_ids = self._compute(inputs)
+            end_ns = self._clock.now_ns()
         held, peak = self._meter.read()
         return ForwardResult(
             self._last_ids.tolist(),
@@ -116,16 +122,19 @@ class DeviceExecutor:
             self._last_ids = self._compute(inputs)
             return self._last_ids
 
-        return lane.enqueue(compute, self._meter)
+        with self._probe.window(batch):
+            return lane.enqueue(compute, self._meter)
 
     def _compute(self, inputs: _Inputs) -> torch.Tensor:
         """(rows,) sampled ids on the device, NO_TOKEN for rows without logits."""
+        mark(Operator.OTHER)
         input_ids = inputs.input_ids
         if inputs.awaiting_tokens is not None and inputs.awaited_rows is not None:
             awaited = self._last_ids.index_select(0, inputs.awaited_rows)
             input_ids = input_ids.index_copy(0, inputs.awaiting_tokens, awaited)
         rotations = self._rotations.index_select(0, inputs.positions)
         logits = self._model.forward(input_ids, rotations, inputs.attention, inputs.logit_tokens)
+        mark(Operator.OTHER)
         sampled = logits.new_full((inputs.num_rows,), NO_TOKEN, dtype=torch.int64)
         return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
 

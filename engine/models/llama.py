@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from engine.attention.protocol import AttentionPlan
 from engine.models.linear import Linear, can_pack, linear
 from engine.models.rotary import pair_rows
+from engine.ops.choose import default_ops
+from engine.ops.protocol import Ops
 from engine.shapes import ModelShape
 
 __all__ = ["LlamaModel"]
@@ -17,6 +19,7 @@ __all__ = ["LlamaModel"]
 class _Layer:
     input_norm: torch.Tensor
     qkv: Linear
+    head_norms: torch.Tensor | None  # (heads + kv heads, head_dim) of Qwen3
     o: Linear
     post_norm: torch.Tensor
     gate_up: Linear
@@ -24,17 +27,27 @@ class _Layer:
 
 
 class LlamaModel:
-    """Llama as transformers defines it, with q, k, v in one matrix and gate, up in another."""
+    """Llama, Mistral, Qwen2 and Qwen3 as transformers defines them; q, k, v are one matrix, gate, up another.
+
+    Attention sees every token before: models with a sliding window are for contexts that it covers.
+    """
 
     def __init__(
-        self, shape: ModelShape, tensors: dict[str, torch.Tensor], *, pack: bool | None = None
+        self,
+        shape: ModelShape,
+        tensors: dict[str, torch.Tensor],
+        *,
+        pack: bool | None = None,
+        ops: Ops | None = None,
     ) -> None:
         """Take the weights out of `tensors`, which are as Checkpoint.tensors gives them.
 
-        `pack` says whether matrices are laid out for oneDNN; by default where that can be done.
+        `pack` says whether matrices are laid out for oneDNN; by default where that can be done. `ops`
+        defaults to the device's.
         """
         self.shape = shape
         self._embedding = tensors.pop("model.embed_tokens.weight")
+        self._ops = ops or default_ops(self.device)
         if pack is None:
             pack = can_pack(self.dtype, self.device)
         self._layers = [_layer(shape, tensors, f"model.layers.{i}.", pack) for i in range(shape.num_layers)]
@@ -64,15 +77,17 @@ class LlamaModel:
         `input_ids` is (tokens,); `rotations` (tokens, head_dim / 2) is the rotary table at the tokens'
         positions; `logit_tokens` (n,) are places in the batch. Returns (n, vocabulary) in the weights' type.
         """
-        hidden = F.embedding(input_ids, self._embedding)
+        residual = F.embedding(input_ids, self._embedding)
+        update = None  # what the next norm adds to the residual
         for i, layer in enumerate(self._layers):
-            hidden += self._attend(i, layer, rotations, attention, self._rms_norm(hidden, layer.input_norm))
-            gate, up = layer.gate_up(self._rms_norm(hidden, layer.post_norm)).chunk(2, dim=-1)
-            hidden += layer.down(F.silu(gate).mul_(up))
-        chosen = hidden.index_select(0, logit_tokens)
-        if not len(logit_tokens):
+            normed = self._add_norm(update, residual, layer.input_norm)
+            update = self._attend(i, layer, rotations, attention, normed)
+            del normed  # as large as a chunk, and of no use to the MLP, whose memory is the peak
+            update = self._mlp(layer, self._add_norm(update, residual, layer.post_norm))
+        chosen = residual.index_select(0, logit_tokens)
+        if update is None or not len(logit_tokens):
             return chosen.new_empty((0, self.shape.vocab_size))
-        return self._head(self._rms_norm(chosen, self._norm))
+        return self._head(self._add_norm(update.index_select(0, logit_tokens), chosen, self._norm))
 
     def _attend(
         self,
@@ -83,11 +98,23 @@ class LlamaModel:
         normed: torch.Tensor,
     ) -> torch.Tensor:
         qkv = layer.qkv(normed)
+        shape = self.shape
+        if layer.head_norms is not None:
+            queries_keys = qkv[:, : shape.q_size + shape.kv_size].view(len(qkv), -1, shape.head_dim)
+            self._ops.rms_norm_heads_(queries_keys, layer.head_norms, shape.rms_norm_eps)
         attention.store(i, qkv, rotations)
         return layer.o(attention.attend(i, qkv))
 
-    def _rms_norm(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return F.rms_norm(x, (x.shape[-1],), weight, self.shape.rms_norm_eps)
+    def _mlp(self, layer: _Layer, normed: torch.Tensor) -> torch.Tensor:
+        return layer.down(self._ops.silu_and_mul(layer.gate_up(normed)))
+
+    def _add_norm(
+        self, update: torch.Tensor | None, residual: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
+        """The residual, normalised after `update` has been added to it."""
+        if update is None:
+            return self._ops.rms_norm(residual, weight, self.shape.rms_norm_eps)
+        return self._ops.add_rms_norm(update, residual, weight, self.shape.rms_norm_eps)
 
 
 def _layer(shape: ModelShape, tensors: dict[str, torch.Tensor], prefix: str, pack: bool) -> _Layer:
@@ -109,9 +136,17 @@ def _layer(shape: ModelShape, tensors: dict[str, torch.Tensor], prefix: str, pac
         assert weight is not None
         return linear(weight, bias, packed=pack)
 
+    def head_norms() -> torch.Tensor | None:
+        """One row a query head, then one a key head, in the order of their paired elements."""
+        if not shape.qk_norm:
+            return None
+        norms = (("self_attn.q_norm", shape.num_heads), ("self_attn.k_norm", shape.num_kv_heads))
+        return torch.cat([paired(name)["weight"].expand(heads, -1) for name, heads in norms])
+
     return _Layer(
         input_norm=tensors.pop(f"{prefix}input_layernorm.weight"),
         qkv=fuse(paired("self_attn.q_proj"), paired("self_attn.k_proj"), take("self_attn.v_proj")),
+        head_norms=head_norms(),
         o=fuse(take("self_attn.o_proj")),
         post_norm=tensors.pop(f"{prefix}post_attention_layernorm.weight"),
         gate_up=fuse(take("mlp.gate_proj"), take("mlp.up_proj")),

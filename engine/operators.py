@@ -1,0 +1,21 @@
+"""`Operator`: the parts of a forward that time, FLOPs and bytes are told of."""
+
+from enum import IntEnum
+
+__all__ = ["Operator"]
+
+
+class Operator(IntEnum):
+    """One logical operator, however many kernels compute it; the order is that of the trace's enum."""
+
+    QKV = 0
+    ATTENTION_EXTEND = 1
+    ATTENTION_DECODE = 2
+    O = 3  # noqa: E741 - the field's name for the output projection
+    GATE_UP = 4  # with the activation
+    DOWN = 5
+    HEAD = 6
+    NORM = 7
+    COPY = 8  # keys and values into their pages, with the rotation on the way
+    COLLECTIVE = 9
+    OTHER = 10  # embedding, choice of rows, sampling
