@@ -5,7 +5,7 @@ whatever runs in it, kernels of a GPU included, is found under its name.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 
@@ -21,18 +21,15 @@ class _Watched:
     """The range that is open; ranges follow one another and never nest."""
 
     def __init__(self) -> None:
-        self._range: torch.profiler.record_function | None = None
+        self._open = ExitStack()
 
     def begin(self, operator: Operator, layer: int | None) -> None:
         self.end()
         name = f"{MARK_PREFIX}{operator.name}:{'' if layer is None else layer}"
-        self._range = torch.profiler.record_function(name)
-        self._range.__enter__()
+        self._open.enter_context(torch.profiler.record_function(name))
 
     def end(self) -> None:
-        if self._range is not None:
-            self._range.__exit__(None, None, None)
-            self._range = None
+        self._open.close()
 
 
 _watched: _Watched | None = None  # one thread at a time computes forwards
