@@ -1,10 +1,12 @@
 """Host columns to a device without waiting for it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["to_device"]
+__all__ = ["columns_to_device", "to_device"]
 
 
 def to_device(values: NDArray[np.generic], device: torch.device) -> torch.Tensor:
@@ -14,3 +16,11 @@ def to_device(values: NDArray[np.generic], device: torch.device) -> torch.Tensor
     """
     tensor = torch.from_numpy(values)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def columns_to_device(
+    columns: Sequence[NDArray[np.integer]], device: torch.device
+) -> tuple[torch.Tensor, ...]:
+    """Each column as int64 on the device, all of them in one copy: on a GPU each copy costs the host time."""
+    together = to_device(np.concatenate(columns, dtype=np.int64), device)
+    return together.split([len(column) for column in columns])

@@ -30,7 +30,11 @@ def memory_meter(device: torch.device) -> MemoryMeter:
 
 
 class _CudaMeter:
-    """What torch's allocator has handed out."""
+    """What torch's allocator has handed out: counted on the host, as forwards are queued.
+
+    The nested statistics are read as they are; torch's functions for single numbers sort all of them first,
+    which takes longer than queueing a small kernel.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -38,10 +42,13 @@ class _CudaMeter:
 
     def start(self, *, large: bool = False) -> None:
         torch.cuda.reset_peak_memory_stats(self._device)
-        self._held = torch.cuda.memory_allocated(self._device)
+        self._held = self._allocated("current")
 
     def read(self) -> tuple[int | None, int | None]:
-        return self._held, torch.cuda.max_memory_allocated(self._device)
+        return self._held, self._allocated("peak")
+
+    def _allocated(self, which: str) -> int:
+        return int(torch.cuda.memory_stats_as_nested_dict(self._device)["allocated_bytes"]["all"][which])
 
 
 class _ResidentMeter:

@@ -2,13 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 from engine.batch import ForwardBatch
 
-__all__ = ["NO_TOKEN", "Executor", "FinishedForward", "ForwardResult", "PendingForward"]
+__all__ = ["NO_TOKEN", "Executor", "FinishedForward", "ForwardResult", "GraphKind", "PendingForward"]
 
 NO_TOKEN = -1  # stands where a row needed no logits
+
+
+class GraphKind(IntEnum):
+    """How much of a forward was a replay of a captured graph; the order is that of the trace's enum."""
+
+    NONE = 0
+    FULL = 1
+    PIECEWISE = 2
 
 
 @dataclass(slots=True)
@@ -21,6 +30,8 @@ class ForwardResult:
     clock_error_ns: int | None = None
     memory_allocated_bytes: int | None = None  # held when the forward began: weights, KV pool, the rest
     memory_peak_bytes: int | None = None  # the most held during it
+    graph: GraphKind = GraphKind.NONE
+    padded_rows: int = 0  # computed beside the batch's own, to fill a graph up
 
 
 class PendingForward(Protocol):
