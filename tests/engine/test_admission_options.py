@@ -28,6 +28,12 @@ def test_an_align_size_aligns_the_length_and_the_page_the_end(prefix: int, end: 
     assert (request.prefix_len, request.extend_end) == (prefix, end)
 
 
+def test_an_align_size_between_pages_still_ends_a_cut_on_a_page() -> None:
+    adder = adder_of(chunk=200, page=16, truncation_align_size=36)
+    offer(adder, 500)
+    assert admitted_lengths(adder) == [176]  # of 192, 180
+
+
 def test_an_align_size_leaves_continuations_and_whole_requests_alone() -> None:
     adder = adder_of(chunk=200, page=16, truncation_align_size=64)
     request = half_done(500, 192)
@@ -103,6 +109,31 @@ def test_without_a_cache_the_raw_length_decides_between_whole_and_cut(
     offer(adder, length, 5)
     assert (admitted_lengths(adder), adder.rem_chunk_tokens) == ([extent], left)
     assert (adder.chunked_req is None) == (extent == length)
+
+
+def test_a_prompt_that_does_not_fit_now_is_not_counted_further() -> None:
+    adder = _draining(1000)
+    assert offer(adder, 2000, 500) is AddResult.NO_TOKEN
+    assert adder.stop_reason is StopReason.CURRENT
+    assert offer(adder, 10, 5) is AddResult.CONTINUE
+
+
+def test_a_prompt_must_fit_beside_what_running_requests_reserve() -> None:
+    # 150 tokens are free and the running request gives back 500 when it ends, but until then it reserves 100.
+    running = Request(1, "running", [1] * 500, SamplingParams(100, ignore_eos=True))
+    adder = _draining(150, decoding=[running])
+    assert offer(adder, 50, 5) is AddResult.NO_TOKEN
+    assert adder.stop_reason is StopReason.TOTAL
+    offer(adder, 49, 5)
+    assert admitted_lengths(adder) == [49]
+
+
+def test_all_that_was_admitted_before_the_first_drains_with_it() -> None:
+    adder = _draining(1200)
+    adder.add(Request(1, "may end early", [1] * 100, SamplingParams(900)))  # 630 more by the ratio
+    assert offer(adder, 100, 600) is AddResult.NO_TOKEN
+    assert admitted_lengths(adder) == [100]
+    assert offer(_draining(1200), 100, 600) is AddResult.CONTINUE
 
 
 def test_a_drained_chunk_budget_admits_nobody() -> None:
