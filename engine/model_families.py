@@ -7,7 +7,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.fields import read_flag, read_size, shown
 
-__all__ = ["FAMILIES", "Family", "family_of"]
+__all__ = ["COMPUTED", "FAMILIES", "Family", "family_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,9 @@ FAMILIES = {
     ),
 }
 """By the class that `architectures` names. Defaults are those of transformers' configuration classes."""
+
+COMPUTED = ("llama", "mistral", "qwen2", "qwen3")
+"""Families whose forward the engine computes; the others have shapes and costs alone."""
 
 NOT_DENSE = {
     "a mixture of experts": ("num_experts", "num_local_experts", "n_routed_experts", "enable_moe_block"),

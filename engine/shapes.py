@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.fields import read_flag, read_positive, read_size, shown
-from engine.model_families import family_of
+from engine.model_families import COMPUTED, family_of
 
 __all__ = ["ModelShape"]
 
@@ -96,7 +96,7 @@ class ModelShape:
         a model that is not dense or not known, and for a field that is missing or no sensible number.
         """
         family = family_of(config, name)
-        if family.model_type == "llama":
+        if family.model_type in COMPUTED:
             _refuse_variants(config, name)
         hidden_size = read_size(config, "hidden_size", name)
         num_heads = read_size(config, "num_attention_heads", name)
@@ -144,7 +144,7 @@ def _tied(config: Mapping[str, Any], name: str, default: bool) -> bool:
 
 
 def _refuse_variants(config: Mapping[str, Any], name: str) -> None:
-    """Refuse what changes a Llama layer's arithmetic without changing its name."""
+    """Refuse what changes the arithmetic of a computed layer without changing its name."""
     rope = config.get("rope_parameters")
     for holder in (config, rope if isinstance(rope, Mapping) else {}):
         for key, plain in PLAIN_LAYER.items():

@@ -10,8 +10,9 @@ from engine.fields import read_token_ids
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.gguf_header import GGUFHeader, GGUFTensor, read_header
 from engine.models.gguf_layout import gguf_name, gguf_shape
-from engine.models.layout import llama_tensors, require_finite
+from engine.models.layout import llama_tensors
 from engine.models.memory import require_memory
+from engine.models.values import require_finite, require_in_range
 
 if TYPE_CHECKING:
     import tokenizers
@@ -40,6 +41,7 @@ class GGUFCheckpoint(Checkpoint):
             if projection in heads:
                 tensor = _unpermuted(tensor, heads[projection])
             tensors[name] = tensor.to(device, dtype)
+            require_in_range(tensors[name], name, self.path)
         return tensors
 
     def tokenizer(self) -> "tokenizers.Tokenizer | None":

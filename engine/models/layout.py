@@ -1,16 +1,13 @@
-"""The tensors of a Llama model by name and shape, and what their values must be."""
+"""The tensors of a model by name and shape, and which models can be computed."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from engine.errors import ModelError
+from engine.errors import ConfigError, ModelError
+from engine.model_families import COMPUTED
 from engine.shapes import ModelShape
 
-if TYPE_CHECKING:
-    import torch
-
-__all__ = ["llama_tensors", "require_finite", "require_llama"]
+__all__ = ["llama_tensors", "require_computed", "require_seen_context"]
 
 
 def llama_tensors(shape: ModelShape) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -30,10 +27,14 @@ def _layer_tensors(shape: ModelShape, prefix: str) -> Iterator[tuple[str, tuple[
     hidden, ffn = shape.hidden_size, shape.intermediate_size
     yield f"{prefix}input_layernorm.weight", (hidden,)
     yield f"{prefix}post_attention_layernorm.weight", (hidden,)
+    if shape.qk_norm:
+        yield f"{prefix}self_attn.q_norm.weight", (shape.head_dim,)
+        yield f"{prefix}self_attn.k_norm.weight", (shape.head_dim,)
+    qkv_bias = shape.attention_bias or shape.qkv_bias
     for name, outputs, inputs, bias in (
-        ("self_attn.q_proj", shape.q_size, hidden, shape.attention_bias),
-        ("self_attn.k_proj", shape.kv_size, hidden, shape.attention_bias),
-        ("self_attn.v_proj", shape.kv_size, hidden, shape.attention_bias),
+        ("self_attn.q_proj", shape.q_size, hidden, qkv_bias),
+        ("self_attn.k_proj", shape.kv_size, hidden, qkv_bias),
+        ("self_attn.v_proj", shape.kv_size, hidden, qkv_bias),
         ("self_attn.o_proj", hidden, shape.q_size, shape.attention_bias),
         ("mlp.gate_proj", ffn, hidden, shape.mlp_bias),
         ("mlp.up_proj", ffn, hidden, shape.mlp_bias),
@@ -44,18 +45,20 @@ def _layer_tensors(shape: ModelShape, prefix: str) -> Iterator[tuple[str, tuple[
             yield f"{prefix}{name}.bias", (outputs,)
 
 
-def require_llama(shape: ModelShape, source: Path) -> None:
+def require_computed(shape: ModelShape, source: Path) -> None:
     """Raise ModelError, naming `source`, for a family whose layers `LlamaModel` does not compute."""
-    if shape.architecture != "llama":
+    if shape.architecture not in COMPUTED:
         raise ModelError(
             f"{source}: a model of {shape.architecture} can be simulated but not computed: "
-            "give a LlamaForCausalLM, or --executor simulated"
+            f"give one of {', '.join(COMPUTED)}, or --executor simulated"
         )
 
 
-def require_finite(tensor: "torch.Tensor", name: str, source: Path) -> None:
-    """Raise ModelError if weights do not add up to a finite number, as damaged bytes often make them."""
-    if not bool(tensor.sum().isfinite()):
-        raise ModelError(
-            f"{source}: tensor {name} holds values that are no finite numbers: fetch the file again"
+def require_seen_context(shape: ModelShape, context_length: int) -> None:
+    """Raise ConfigError if a sequence of `context_length` tokens outgrows the model's sliding window."""
+    window = shape.sliding_window
+    if window is not None and context_length > window:
+        raise ConfigError(
+            f"{shape.name}: attention looks back {window} tokens only, which is not computed, "
+            f"and the context is {context_length}: give --context-length {window}"
         )

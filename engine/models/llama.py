@@ -6,8 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from engine.attention.protocol import AttentionPlan
+from engine.marks import mark
 from engine.models.linear import Linear, can_pack, linear
 from engine.models.rotary import pair_rows
+from engine.operators import Operator
 from engine.ops.choose import default_ops
 from engine.ops.protocol import Ops
 from engine.shapes import ModelShape
@@ -77,17 +79,25 @@ class LlamaModel:
         `input_ids` is (tokens,); `rotations` (tokens, head_dim / 2) is the rotary table at the tokens'
         positions; `logit_tokens` (n,) are places in the batch. Returns (n, vocabulary) in the weights' type.
         """
+        mark(Operator.OTHER)
         residual = F.embedding(input_ids, self._embedding)
         update = None  # what the next norm adds to the residual
         for i, layer in enumerate(self._layers):
+            mark(Operator.NORM, i)
             normed = self._add_norm(update, residual, layer.input_norm)
             update = self._attend(i, layer, rotations, attention, normed)
             del normed  # as large as a chunk, and of no use to the MLP, whose memory is the peak
-            update = self._mlp(layer, self._add_norm(update, residual, layer.post_norm))
+            mark(Operator.NORM, i)
+            update = self._mlp(i, layer, self._add_norm(update, residual, layer.post_norm))
+        mark(Operator.OTHER)
         chosen = residual.index_select(0, logit_tokens)
         if update is None or not len(logit_tokens):
             return chosen.new_empty((0, self.shape.vocab_size))
-        return self._head(self._add_norm(update.index_select(0, logit_tokens), chosen, self._norm))
+        update = update.index_select(0, logit_tokens)
+        mark(Operator.NORM)
+        normed = self._add_norm(update, chosen, self._norm)
+        mark(Operator.HEAD)
+        return self._head(normed)
 
     def _attend(
         self,
@@ -97,16 +107,24 @@ class LlamaModel:
         attention: AttentionPlan,
         normed: torch.Tensor,
     ) -> torch.Tensor:
+        mark(Operator.QKV, i)
         qkv = layer.qkv(normed)
         shape = self.shape
         if layer.head_norms is not None:
+            mark(Operator.NORM, i)
             queries_keys = qkv[:, : shape.q_size + shape.kv_size].view(len(qkv), -1, shape.head_dim)
             self._ops.rms_norm_heads_(queries_keys, layer.head_norms, shape.rms_norm_eps)
+        mark(Operator.COPY, i)
         attention.store(i, qkv, rotations)
-        return layer.o(attention.attend(i, qkv))
+        attended = attention.attend(i, qkv)
+        mark(Operator.O, i)
+        return layer.o(attended)
 
-    def _mlp(self, layer: _Layer, normed: torch.Tensor) -> torch.Tensor:
-        return layer.down(self._ops.silu_and_mul(layer.gate_up(normed)))
+    def _mlp(self, i: int, layer: _Layer, normed: torch.Tensor) -> torch.Tensor:
+        mark(Operator.GATE_UP, i)
+        activated = self._ops.silu_and_mul(layer.gate_up(normed))
+        mark(Operator.DOWN, i)
+        return layer.down(activated)
 
     def _add_norm(
         self, update: torch.Tensor | None, residual: torch.Tensor, weight: torch.Tensor

@@ -8,7 +8,7 @@ import torch
 from engine.arithmetic import kv_bytes_per_token
 from engine.errors import ConfigError, ModelError
 from engine.models.checkpoint import Checkpoint, open_checkpoint
-from engine.models.layout import require_llama
+from engine.models.layout import require_computed
 from engine.models.llama import LlamaModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import inverse_frequencies
@@ -17,7 +17,7 @@ from engine.shapes import ModelShape
 __all__ = ["DEVICES", "DTYPES", "LoadedModel", "default_max_total_tokens", "load_model"]
 
 DEVICES = ("auto", "cpu", "cuda")
-DTYPES = ("auto", "float32", "bfloat16")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 # A KV pool's share of the memory that the weights leave, and the full-length requests it should hold at most.
 CUDA_POOL = (0.8, 64)  # the rest is for activations
@@ -68,7 +68,7 @@ def load_model(
     device_ = _resolve_device(device)
     dtype_ = _resolve_dtype(dtype, device_)
     checkpoint = open_checkpoint(path, load_format)
-    require_llama(checkpoint.shape, path)
+    require_computed(checkpoint.shape, path)
     inverse_frequencies(checkpoint.shape)  # refuses an unknown rope scaling before the weights are read
     with torch.inference_mode():
         model = LlamaModel(checkpoint.shape, checkpoint.tensors(dtype_, device_))
@@ -107,4 +107,4 @@ def _resolve_dtype(dtype: str, device: torch.device) -> torch.dtype:
         raise ConfigError(f"--dtype {dtype!r} is not known: give {', '.join(DTYPES)}")
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else torch.bfloat16
-    return torch.float32 if dtype == "float32" else torch.bfloat16
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[dtype]

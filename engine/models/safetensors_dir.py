@@ -10,8 +10,9 @@ from engine.errors import ModelError
 from engine.fields import read_token_ids, shown
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.json_file import read_json_object
-from engine.models.layout import llama_tensors, require_finite, require_llama
+from engine.models.layout import llama_tensors, require_computed
 from engine.models.memory import require_memory
+from engine.models.values import require_finite, require_in_range
 from engine.shapes import ModelShape
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class SafetensorsCheckpoint(Checkpoint):
                     tensor = handle.get_tensor(name)
                     require_finite(tensor, name, file)
                     tensors[name] = tensor.to(device, dtype, copy=True)
+                    require_in_range(tensors[name], name, file)
         return tensors
 
     def tokenizer(self) -> "tokenizers.Tokenizer | None":
@@ -71,7 +73,7 @@ def open_directory(path: Path, dummy: bool) -> Checkpoint:
         from engine.models.dummy import DummyCheckpoint
 
         return DummyCheckpoint(path, shape, eos, lambda: read_tokenizer(path))
-    require_llama(shape, config_path)
+    require_computed(shape, config_path)
     if config.get("quantization_config") is not None:
         raise ModelError(
             f"{config_path}: quantised weights are not supported: give a model in float32 or bfloat16"

@@ -17,7 +17,10 @@ def model_dir(tmp_path: Path) -> Path:
     return write_directory(tmp_path / "tiny")
 
 
-@pytest.mark.parametrize(("dtype", "loaded"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+@pytest.mark.parametrize(
+    ("dtype", "loaded"),
+    [("float32", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16)],
+)
 def test_a_model_is_loaded_in_the_type_asked_for(model_dir: Path, dtype: str, loaded: torch.dtype) -> None:
     model = load_model(model_dir, device="cpu", dtype=dtype)
     assert (model.dtype, model.device.type) == (loaded, "cpu")
@@ -44,7 +47,7 @@ def test_auto_is_bfloat16_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"device": "cuda"}, "--device cuda: torch finds no CUDA GPU"),
         ({"device": "tpu"}, "--device 'tpu'"),
-        ({"dtype": "float16"}, "--dtype 'float16'"),
+        ({"dtype": "float8"}, "--dtype 'float8'"),
     ],
 )
 def test_what_cannot_be_had_is_named_in_one_line(

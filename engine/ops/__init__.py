@@ -1,0 +1,1 @@
+"""Operators between matrix products and attention, behind one protocol."""
