@@ -23,4 +23,4 @@ def columns_to_device(
 ) -> tuple[torch.Tensor, ...]:
     """Each column as int64 on the device, all of them in one copy: on a GPU each copy costs the host time."""
     together = to_device(np.concatenate(columns, dtype=np.int64), device)
-    return together.split([len(column) for column in columns])
+    return torch.split(together, [len(column) for column in columns])

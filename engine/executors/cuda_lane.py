@@ -29,9 +29,14 @@ class CudaLane:
         self._times = EventClock(now, clock.now_ns())
 
     def enqueue(
-        self, prepare: Callable[[], ReadyForward], meter: MemoryMeter, *, large: bool
+        self,
+        prepare: Callable[[], ReadyForward],
+        run: Callable[[ReadyForward], torch.Tensor],
+        meter: MemoryMeter,
+        *,
+        large: bool,
     ) -> "_CudaForward":
-        """Queue a forward's inputs, its computation, and the copy of its sampled ids to the host.
+        """Queue a forward's inputs, its computation, and the copy of its (rows,) sampled ids to the host.
 
         The events stand around the computation alone: on an idle stream an event passes at once, and the
         host's work on the inputs would count as the device's.
@@ -41,7 +46,7 @@ class CudaLane:
             meter.start(large=large)
             queued_ns = self._clock.now_ns()
             start = _recorded()
-            sampled = ready.compute()
+            sampled = run(ready)
             end = _recorded()
             held, peak = meter.read()
             host_ids = torch.empty(sampled.shape, dtype=sampled.dtype, pin_memory=True)

@@ -8,12 +8,12 @@ padding rows compute is never read, and they store nothing.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
-from engine.attention.protocol import AttentionPlan
+from engine.attention.protocol import AttentionBackend, AttentionPlan
 from engine.batch import ForwardBatch, ForwardMode
 from engine.executors.graph_sizes import graph_sizes, padded_size
 from engine.executors.inputs import awaited_places, draws_of, fill_awaited
@@ -23,7 +23,7 @@ from engine.models.llama import LlamaModel
 from engine.sampling import Draw, sample
 from engine.transfer import columns_to_device
 
-__all__ = ["Capture", "CapturedGraph", "DecodeGraphs", "StaticDecodePlan"]
+__all__ = ["Capture", "CapturedGraph", "DecodeGraphs", "StaticAttention", "StaticDecodePlan"]
 
 
 class StaticDecodePlan(AttentionPlan, Protocol):
@@ -35,6 +35,15 @@ class StaticDecodePlan(AttentionPlan, Protocol):
         Queued on the current stream. Calls captured for a number of rows, padding included, serve every
         later batch of that number.
         """
+        ...
+
+
+@runtime_checkable
+class StaticAttention(AttentionBackend, Protocol):
+    """An AttentionBackend that graphs can be captured over."""
+
+    def static_decode_plan(self, max_rows: int, max_pages: int) -> StaticDecodePlan:
+        """A plan for up to `max_rows` rows of up to `max_pages` pages each."""
         ...
 
 

@@ -12,18 +12,25 @@ from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.errors import ConfigError
+from engine.executors.cuda_graph import cuda_capture
 from engine.executors.cuda_lane import CudaLane
+from engine.executors.decode_graphs import Capture, DecodeGraphs, StaticAttention
 from engine.executors.inputs import ForwardInputs, lay_out, with_own_pages
 from engine.executors.memory import memory_meter
+from engine.executors.probe import NO_PROBE, ForwardProbe
 from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
 from engine.executors.ready import ReadyForward
 from engine.kv_tensors import KVTensors
+from engine.marks import mark
 from engine.models.loader import LoadedModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
+from engine.operators import Operator
 from engine.sampling import sample
 
 __all__ = ["DeviceExecutor"]
+
+CUDA_GRAPH_MAX_BS = 256  # SGLang's for a card of 60 to 160 GiB; larger batches gain little
 
 
 class DeviceExecutor:
@@ -41,8 +48,14 @@ class DeviceExecutor:
         clock: Clock,
         *,
         attention: AttentionBackend | None = None,
+        probe: ForwardProbe | None = None,
+        cuda_graph_max_bs: int = CUDA_GRAPH_MAX_BS,
+        capture: Capture | None = None,
     ) -> None:
         """`config` must be resolved. `attention` defaults to plain torch over a pool made here.
+
+        Decode batches of up to `cuda_graph_max_bs` rows, 0 for none, are replayed from graphs where
+        `attention` allows it; `capture` defaults to CUDA's on a GPU and to none on a CPU.
 
         Raises ConfigError when the pool is larger than what is free on the device.
         """
@@ -51,11 +64,15 @@ class DeviceExecutor:
         self._model = loaded.model
         self._device = loaded.device
         self._clock = clock
+        self._probe = probe or NO_PROBE
         self._meter = memory_meter(loaded.device)
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
         self._rotations = rotary_table(loaded.shape, positions, loaded.device)
         self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
         self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
+        if capture is None and loaded.device.type == "cuda":
+            capture = cuda_capture(self._meter)
+        self._graphs = self._decode_graphs(config, cuda_graph_max_bs, capture)
         self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
         # OpenMP counts threads per calling thread: the worker must be told what the main thread was told.
         self._worker = ThreadPoolExecutor(1, "forward", torch.set_num_threads, (torch.get_num_threads(),))
@@ -77,9 +94,10 @@ class DeviceExecutor:
             return self._enqueue(batch, self._lane).result()
         ready = self._ready(batch)
         self._meter.start(large=batch.num_extend_seqs > 0)
-        start_ns = self._clock.now_ns()
-        sampled = ready.compute()
-        end_ns = self._clock.now_ns()
+        with self._probe.window(batch):
+            start_ns = self._clock.now_ns()
+            sampled = self._run(ready)
+            end_ns = self._clock.now_ns()
         held, peak = self._meter.read()
         return ForwardResult(
             sampled.tolist(),
@@ -94,19 +112,41 @@ class DeviceExecutor:
     @torch.inference_mode()
     def _enqueue(self, batch: ForwardBatch, lane: CudaLane) -> PendingForward:
         """Put a forward on the stream; nothing here waits for the device."""
-        return lane.enqueue(lambda: self._ready(batch), self._meter, large=batch.num_extend_seqs > 0)
+        large = batch.num_extend_seqs > 0
+        with self._probe.window(batch):
+            return lane.enqueue(partial(self._ready, batch), self._run, self._meter, large=large)
+
+    def _decode_graphs(
+        self, config: EngineConfig, max_rows: int, capture: Capture | None
+    ) -> DecodeGraphs | None:
+        attention = self._attention
+        max_rows = min(max_rows, config.max_running_requests or max_rows)
+        if capture is None or max_rows == 0 or not isinstance(attention, StaticAttention):
+            return None
+        plan = attention.static_decode_plan(max_rows, -(-len(self._rotations) // config.page_size))
+        return DecodeGraphs(self._model, self._rotations, plan, max_rows, capture)
 
     def _ready(self, batch: ForwardBatch) -> ReadyForward:
+        """A replayed decode forward if there is a graph for the batch, else one operator after another."""
+        if self._graphs is not None:
+            ready = self._graphs.ready(batch, self._last_ids)
+            if ready is not None:
+                return ready
         inputs = lay_out(batch, self._attention, self._device, self._last_ids)
         return ReadyForward(partial(self._compute, inputs))
 
+    def _run(self, ready: ReadyForward) -> torch.Tensor:
+        self._last_ids = ready.compute()
+        return self._last_ids
+
     def _compute(self, inputs: ForwardInputs) -> torch.Tensor:
         """(rows,) sampled ids on the device, NO_TOKEN for rows without logits."""
+        mark(Operator.OTHER)
         rotations = self._rotations.index_select(0, inputs.positions)
         logits = self._model.forward(inputs.input_ids, rotations, inputs.attention, inputs.logit_tokens)
+        mark(Operator.OTHER)
         sampled = logits.new_full((inputs.num_rows,), NO_TOKEN, dtype=torch.int64)
-        self._last_ids = sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
-        return self._last_ids
+        return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
 
 
 def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> TorchPagedAttention:
