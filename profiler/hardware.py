@@ -82,7 +82,7 @@ def peaks_of(card: Card, dtype: str, num_devices: int = 1, given: Overrides | No
     Raises ConfigError, naming the option that mends it, for a number that neither knows.
     """
     given = given or Overrides()
-    tflops = _known(card, DTYPES[dtype], given.tflops, f"its {dtype} peak", "--peak-tflops")
+    tflops = _known(card, DTYPES.get(dtype), given.tflops, f"its {dtype} peak", "--peak-tflops")
     bandwidth = _known(card, "bandwidth_tb_s", given.bandwidth_tb_s, "its memory bandwidth", "--bandwidth")
     link = given.link_gb_s or card.values.get("link_gb_s")
     if num_devices > 1:
@@ -98,8 +98,8 @@ def peaks_of(card: Card, dtype: str, num_devices: int = 1, given: Overrides | No
     )
 
 
-def _known(card: Card, key: str, given: float | None, what: str, option: str) -> float:
-    value = card.values.get(key) if given is None else given
+def _known(card: Card, key: str | None, given: float | None, what: str, option: str) -> float:
+    value = card.values.get(key or "") if given is None else given
     if value is None:
         raise ConfigError(f"--gpu {card.name}: {what} is not known: give {option}")
     return float(value)

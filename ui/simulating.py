@@ -26,7 +26,7 @@ from ui.words import count
 
 __all__ = ["SimulatedDevice", "SimulatedSession", "simulated_device"]
 
-ELEMENT_BYTES = {"bfloat16": 2, "float32": 4}
+ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 MOST_PAGES = 1 << 22  # of a pool that is not asked for: each page takes host memory, though it holds nothing
 
 

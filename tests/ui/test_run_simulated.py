@@ -268,12 +268,12 @@ def test_models_that_are_too_large_or_not_dense(
 def test_a_family_that_is_only_simulated_is_refused_elsewhere(
     tmp_path: Path, workload: Path, trace: Path, capfd: Capture
 ) -> None:
-    model = write_model(tmp_path, architectures=["Qwen3ForCausalLM"], head_dim=16)
+    model = write_model(tmp_path, architectures=["Gemma2ForCausalLM"], head_dim=16)
     args = ("run", "--model", model, "--workload", workload, "-o", trace)
     line = refused(capfd, *args)
-    assert "a model of qwen3 can be simulated but not computed" in line
+    assert "a model of gemma2 can be simulated but not computed" in line
     simulate(capfd, model, workload, trace)
-    assert meta(trace)["model"]["qk_norm"] is True
+    assert meta(trace)["model"]["norms_per_layer"] == 4
 
 
 def test_text_prompts_need_a_tokenizer(model: Path, tmp_path: Path, trace: Path, capfd: Capture) -> None:
