@@ -9,12 +9,9 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
-from engine.operators import Operator
+from engine.operators import MARK_PREFIX, Operator
 
-__all__ = ["MARK_PREFIX", "mark", "marks_watched"]
-
-MARK_PREFIX = "chunkscope:"
-"""Ranges are called `chunkscope:QKV:3`: operator and layer; the layer is empty where there is none."""
+__all__ = ["mark", "marks_watched"]
 
 
 class _Watched:

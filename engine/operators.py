@@ -2,7 +2,10 @@
 
 from enum import IntEnum
 
-__all__ = ["Operator"]
+__all__ = ["MARK_PREFIX", "Operator"]
+
+MARK_PREFIX = "chunkscope:"
+"""A mark's range is called `chunkscope:QKV:3`: operator and layer; the layer is empty where there is none."""
 
 
 class Operator(IntEnum):
@@ -16,6 +19,6 @@ class Operator(IntEnum):
     DOWN = 5
     HEAD = 6
     NORM = 7
-    COPY = 8  # keys and values into their pages, with the rotation on the way
+    COPY = 8  # keys and values into their pages, rotated on the way; copies between memories
     COLLECTIVE = 9
     OTHER = 10  # embedding, choice of rows, sampling
