@@ -4,30 +4,11 @@ import pytest
 
 from engine.batch import ForwardMode, Outcome, StopReason
 from engine.engine import Engine
-from engine.observer import Event, EventKind, ForwardRecord
+from engine.observer import EventKind
 from engine.request import Request
 from tests.support.engines import Prompts, extents, make_engine, rows, run_all
 from tests.support.hash_executor import one_shot
-
-
-class Watch:
-    """Keeps what an engine tells."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.records: list[ForwardRecord] = []
-
-    def on_request(self, request: Request) -> None:
-        """Not needed here."""
-
-    def on_events(self, events: list[Event]) -> None:
-        self.events += events
-
-    def on_forward(self, record: ForwardRecord) -> None:
-        self.records.append(record)
-
-    def of(self, kind: EventKind) -> list[Event]:
-        return [e for e in self.events if e.kind is kind]
+from tests.support.told import Told
 
 
 def _submit(engine: Engine, *requests: Request) -> None:
@@ -87,19 +68,19 @@ def test_nothing_is_deferred_when_nothing_runs() -> None:
 
 
 def test_a_deferral_names_who_was_kept_waiting() -> None:
-    watch = Watch()
-    engine = make_engine(observer=watch, chunked_prefill_size=64, prefill_decode_interval=2)
+    told = Told()
+    engine = make_engine(observer=told, chunked_prefill_size=64, prefill_decode_interval=2)
     prompts = Prompts()
     engine.submit(prompts.request(5, 100))
     engine.step()
     assert _modes(engine, 2) == "DD"
-    assert not watch.of(EventKind.DEFER), "nobody waited"
+    assert not told.of(EventKind.DEFER), "nobody waited"
     engine.submit(long := prompts.request(250, 100))
     assert _modes(engine, 4) == "EDDE"
-    deferred = watch.records[-3:-1]
+    deferred = told.records[-3:-1]
     stops = [(r.plan.stop_reason, r.plan.blocked_rid) for r in deferred]
     assert stops == [(StopReason.INTERVAL, long.rid)] * 2
-    assert [(e.rid, e.forward_id) for e in watch.of(EventKind.DEFER)] == [
+    assert [(e.rid, e.forward_id) for e in told.of(EventKind.DEFER)] == [
         (long.rid, r.batch.forward_id) for r in deferred
     ]
 
@@ -203,14 +184,14 @@ def test_without_a_prefix_cache_every_policy_that_asks_it_is_first_come_first_se
 
 
 def _preempting(
-    watch: Watch | None = None, urgent: tuple[int, int] = (10, 5), **options: object
+    told: Told | None = None, urgent: tuple[int, int] = (10, 5), **options: object
 ) -> tuple[Engine, list[Request]]:
     """Two slots, taken by requests of priority 0 that have given three tokens, and an urgent one waiting.
 
     `urgent` is its prompt's length and its `max_new_tokens`.
     """
     defaults = {"chunked_prefill_size": 64, "max_running_requests": 2, "enable_priority_scheduling": True}
-    engine, prompts = make_engine(observer=watch, **(defaults | options)), Prompts()  # type: ignore[arg-type]
+    engine, prompts = make_engine(observer=told, **(defaults | options)), Prompts()  # type: ignore[arg-type]
     running = [prompts.request(10, 30, name="old"), prompts.request(10, 30, name="new")]
     for at, request in enumerate(running):
         request.arrival_ns = at
@@ -224,15 +205,15 @@ def _preempting(
 
 
 def test_the_newest_of_the_least_urgent_gives_its_slot_to_an_urgent_request() -> None:
-    watch = Watch()
-    engine, requests = _preempting(watch)
+    told = Told()
+    engine, requests = _preempting(told)
     _, victim, urgent = requests
     assert rows(engine.step()) == [("urgent", 0, 10)]
     assert (victim.attempt, victim.retractions, victim.row) == (1, 1, None)
-    assert [(e.rid, e.attempt, e.detail) for e in watch.of(EventKind.PREEMPT)] == [
+    assert [(e.rid, e.attempt, e.detail) for e in told.of(EventKind.PREEMPT)] == [
         (victim.rid, 0, f"for request {urgent.rid}")
     ]
-    assert [e.rid for e in watch.of(EventKind.REQUEUE)] == [victim.rid]
+    assert [e.rid for e in told.of(EventKind.REQUEUE)] == [victim.rid]
     run_all(engine)
     order = [r.name for r in sorted(requests, key=lambda r: r.finish_ns or 0)]
     assert order == ["urgent", "old", "new"]
@@ -257,8 +238,8 @@ def test_an_urgent_request_that_no_victims_can_make_room_for_takes_nobody_s_slot
 
 
 def test_a_result_that_was_outstanding_at_the_preemption_changes_nothing() -> None:
-    watch = Watch()
-    engine, (_, victim, urgent) = _preempting(watch, disable_overlap_schedule=False)
+    told = Told()
+    engine, (_, victim, urgent) = _preempting(told, disable_overlap_schedule=False)
     kept = victim.output_len
     record = engine.step()
     assert record is not None
