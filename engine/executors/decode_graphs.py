@@ -110,11 +110,12 @@ class DecodeGraphs:
             captured.held_bytes,
         )
 
-    def capture_all(self, no_rows: ForwardBatch) -> None:
-        """Capture every size, on padding rows alone: `no_rows` is a decode batch without any.
+    def capture_all(self, page_size: int) -> None:
+        """Capture every size, on padding rows alone.
 
         The largest goes first, so that the others find room in its memory.
         """
+        no_rows = _without_rows(page_size)
         for size in reversed(self._sizes):
             self._fill(no_rows, size, self._ids)
             self._graph(size)
@@ -154,3 +155,22 @@ class DecodeGraphs:
         if any(draw.temperature > 0 for draw in draws):
             return sample(self._logits[:rows], draws)
         return self._ids[:rows]
+
+
+def _without_rows(page_size: int) -> ForwardBatch:
+    none, no_bytes = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8)
+    return ForwardBatch(
+        forward_id=0,
+        mode=ForwardMode.DECODE,
+        requests=[],
+        num_extend_seqs=0,
+        page_size=page_size,
+        rids=none,
+        attempts=none,
+        roles=no_bytes,
+        prefix_lens=none,
+        extend_lens=none,
+        cached_tokens=none,
+        input_ids=none,
+        pages=[],
+    )

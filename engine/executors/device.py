@@ -1,6 +1,7 @@
 """Runs planned forwards through torch on a CPU or a GPU, while the engine plans the next one."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 
 import torch
@@ -63,6 +64,7 @@ class DeviceExecutor:
             raise TypeError("the config has open options: call EngineConfig.resolve first")
         self._model = loaded.model
         self._device = loaded.device
+        self._page_size = config.page_size
         self._clock = clock
         self._probe = probe or NO_PROBE
         self._meter = memory_meter(loaded.device)
@@ -76,6 +78,13 @@ class DeviceExecutor:
         self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
         # OpenMP counts threads per calling thread: the worker must be told what the main thread was told.
         self._worker = ThreadPoolExecutor(1, "forward", torch.set_num_threads, (torch.get_num_threads(),))
+
+    @torch.inference_mode()
+    def capture_graphs(self) -> None:
+        """Capture all decode graphs, before a run; otherwise each waits until a batch first needs it."""
+        if self._graphs is not None:
+            with nullcontext() if self._lane is None else torch.cuda.stream(self._lane.stream):
+                self._graphs.capture_all(self._page_size)
 
     def launch(self, batch: ForwardBatch) -> PendingForward:
         """Start one forward; see Executor."""

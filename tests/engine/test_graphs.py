@@ -1,0 +1,182 @@
+"""Decode forwards replayed from graphs: the same tokens, padded sizes, and what is not replayed."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from engine.clock import MonotonicClock
+from engine.config import EngineConfig
+from engine.engine import Engine
+from engine.executors.device import DeviceExecutor
+from engine.executors.graph_sizes import graph_sizes, padded_size
+from engine.executors.protocol import GraphKind
+from engine.executors.ready import ReadyForward
+from engine.kv_tensors import KVTensors
+from engine.request import Request, SamplingParams
+from engine.shapes import ModelShape
+from tests.engine.recorded_graph import RecordedGraphs
+from tests.engine.static_attention import StaticTorchAttention
+from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+POOL = 256
+SHAPE: ModelShape = replace(TINY_SHAPE, max_position_embeddings=64)
+
+
+class Graphed(Forwards):
+    """Forwards whose decode batches are recorded and replayed."""
+
+    def __init__(self, page_size: int = 1, **options: Any) -> None:
+        loaded = load_tiny(SHAPE, pack=False)
+        super().__init__(loaded, page_size, pool=POOL)
+        self.kv = KVTensors(SHAPE, POOL // page_size, page_size, loaded.dtype, loaded.device)
+        self.graphs = RecordedGraphs()
+        self.executor = DeviceExecutor(
+            loaded,
+            _config(page_size),
+            MonotonicClock(),
+            attention=StaticTorchAttention(SHAPE, self.kv),
+            capture=self.graphs,
+            **options,
+        )
+
+
+def _config(page_size: int = 1, **options: Any) -> EngineConfig:
+    return EngineConfig(page_size=page_size, **options).resolve(max_total_tokens=POOL, context_length=64)
+
+
+def _prompts(lengths: list[int]) -> list[list[int]]:
+    rng = random.Random(3)
+    return [[rng.randrange(SHAPE.vocab_size) for _ in range(length)] for length in lengths]
+
+
+def _served(forwards: Forwards, temperature: float = 0.0) -> tuple[list[list[int]], list[tuple[int, int]]]:
+    """Outputs of requests that decode in batches of changing size, and (graph, padded rows) of each batch."""
+    prompts = _prompts([3, 17, 9, 30, 1, 12])
+    requests = [forwards.add(p, temperature=temperature * (i % 2), seed=i) for i, p in enumerate(prompts)]
+    for request in requests:
+        forwards.prefill(request, 11)
+    told = []
+    for batch in ([0, 1, 2, 3, 4, 5], [5, 3, 1], [0], [4, 0, 2], [1, 2, 3, 4, 5], [2, 1]):
+        result = forwards.run(decode=[requests[i] for i in batch])
+        told.append((result.graph, result.padded_rows))
+    return [request.output_ids for request in requests], told
+
+
+def test_sizes_are_those_of_sglang() -> None:
+    small = [1, 2, 4, 8, 12, *range(16, 257, 8)]
+    assert graph_sizes(256) == small
+    assert graph_sizes(512) == [*small, *range(272, 513, 16)]
+    assert graph_sizes(600) == [*small, *range(272, 513, 16), 544, 576, 600]
+    assert [graph_sizes(n) for n in (0, 1, 5, 16, 17)] == [
+        [],
+        [1],
+        [1, 2, 4, 5],
+        [1, 2, 4, 8, 12, 16],
+        [1, 2, 4, 8, 12, 16, 17],
+    ]
+
+
+def test_a_batch_goes_to_the_next_size() -> None:
+    sizes = graph_sizes(32)
+    assert [padded_size(rows, sizes) for rows in (1, 3, 4, 9, 31, 32, 33)] == [1, 4, 4, 12, 32, 32, None]
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_a_replay_gives_the_tokens_of_the_eager_path(page_size: int, temperature: float) -> None:
+    graphed = Graphed(page_size)
+    outputs, told = _served(graphed, temperature)
+    expected, eager = _served(Forwards(load_tiny(SHAPE), page_size, pool=POOL), temperature)
+    assert outputs == expected
+    assert eager == [(GraphKind.NONE, 0)] * 6
+    assert told == [(GraphKind.FULL, padding) for padding in (2, 1, 0, 1, 3, 0)]
+    assert (graphed.graphs.captures, graphed.graphs.replays) == (4, 6)  # sizes 8, 4, 1, 2
+
+
+def test_padding_rows_leave_the_padding_page_alone() -> None:
+    graphed = Graphed(4)
+    _served(graphed)
+    pool = graphed.kv.gather(0, torch.arange(POOL // 4 + 1), graphed.kv.workspace(POOL // 4 + 1))
+    assert bool((pool[:4] == 0).all())
+    assert bool((pool != 0).any())
+
+
+def test_extend_rows_are_not_replayed() -> None:
+    graphed = Graphed()
+    running, fresh = (graphed.add(p) for p in _prompts([4, 6]))
+    assert graphed.run([(running, 4)]).graph == GraphKind.NONE
+    assert graphed.run([(fresh, 6)], decode=[running]).graph == GraphKind.NONE
+    assert graphed.run(decode=[running, fresh]).graph == GraphKind.FULL
+
+
+def test_batches_beyond_the_largest_graph_are_not_replayed() -> None:
+    graphed = Graphed(cuda_graph_max_bs=3)
+    outputs, told = _served(graphed)
+    assert told == [(kind, 0) for kind in (0, 1, 1, 1, 0, 1)]
+    assert outputs == _served(Forwards(load_tiny(SHAPE), pool=POOL))[0]
+
+
+def test_graphs_can_be_off() -> None:
+    graphed = Graphed(cuda_graph_max_bs=0)
+    assert _served(graphed)[1] == [(GraphKind.NONE, 0)] * 6
+    graphed.executor.capture_graphs()
+    assert graphed.graphs.captures == 0
+
+
+def test_graphs_captured_beforehand_serve_every_batch() -> None:
+    graphed = Graphed(cuda_graph_max_bs=8)
+    graphed.executor.capture_graphs()
+    assert graphed.graphs.captures == len(graph_sizes(8))
+    assert bool((graphed.kv.gather(1, torch.arange(POOL + 1), graphed.kv.workspace(POOL + 1)) == 0).all())
+    outputs, _ = _served(graphed)
+    assert graphed.graphs.captures == len(graph_sizes(8))
+    assert outputs == _served(Forwards(load_tiny(SHAPE), pool=POOL))[0]
+
+
+def test_the_peak_of_a_replay_counts_what_the_graph_computes_in() -> None:
+    result = _decode_once(Graphed())
+    assert result.memory_peak_bytes == result.memory_allocated_bytes + (1 << 40)
+    ready = ReadyForward(torch.Tensor, graph_bytes=5)
+    assert [ready.peak_bytes(*read) for read in ((10, 12), (10, 17), (None, 3), (3, None))] == [
+        15,
+        17,
+        None,
+        None,
+    ]
+
+
+def _decode_once(forwards: Forwards) -> Any:
+    request = forwards.add(_prompts([5])[0])
+    forwards.prefill(request, 5)
+    return forwards.run(decode=[request])
+
+
+def _outputs(executor: DeviceExecutor, config: EngineConfig, clock: MonotonicClock) -> list[list[int]]:
+    engine = Engine(config, executor, clock=clock)
+    requests = [
+        Request(
+            i, f"r{i}", prompt, SamplingParams(5 + 2 * i, temperature=0.7 * (i == 2), seed=i, ignore_eos=True)
+        )
+        for i, prompt in enumerate(_prompts([20, 7, 13, 2]))
+    ]
+    graphs: list[int] = []
+    engine.run(requests, lambda record: graphs.append(record.result.graph))
+    assert GraphKind.NONE in graphs
+    return [request.output_ids for request in requests]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_replay_takes_the_tokens_that_the_forward_before_samples(mixed: bool) -> None:
+    """Under overlap: replays after replays of other sizes, after prefills and before mixed forwards."""
+    config = _config(chunked_prefill_size=8, enable_mixed_chunk=mixed)
+    clock = MonotonicClock()
+    graphed = Graphed()
+    executor = graphed.executor
+    outputs = _outputs(executor, config, clock)
+    assert graphed.graphs.replays > 3
+    assert outputs == _outputs(DeviceExecutor(load_tiny(SHAPE), config, clock), config, clock)
