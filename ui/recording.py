@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.config import EngineConfig
-from engine.errors import WorkloadError
+from engine.errors import ConfigError, WorkloadError
 from engine.observer import EngineObserver, ForwardRecord
 from engine.request import Request, SamplingParams
 from ui.errors import Interrupted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.models.loader import LoadedModel
     from engine.shapes import ModelShape
 
-__all__ = ["Recording", "Rig", "Session", "StepHook"]
+__all__ = ["Recording", "Rig", "Session", "StepHook", "resolved"]
 
 StepHook = Callable[[ForwardRecord], None]
 
@@ -39,6 +39,19 @@ class Rig:
     shape: "ModelShape"  # as the executor's rank holds it
     element_bytes: int  # of a weight, and of a KV element
     eos_token_ids: frozenset[int]
+
+
+def resolved(config: EngineConfig, shape: "ModelShape", pool: int) -> EngineConfig:
+    """The config with nothing left open, for a pool of so many tokens.
+
+    Raises ConfigError for a context that is longer than the model's.
+    """
+    longest = shape.max_position_embeddings
+    if config.context_length is not None and config.context_length > longest:
+        raise ConfigError(
+            f"--context-length {config.context_length} is beyond the model's {longest}: give no more"
+        )
+    return config.resolve(max_total_tokens=pool, context_length=longest)
 
 
 class Recording(ABC):
@@ -171,7 +184,7 @@ class Session(Recording):
         from engine.models.loader import default_max_total_tokens
 
         pool = config.max_total_tokens or default_max_total_tokens(loaded, config.page_size)
-        config = config.resolve(max_total_tokens=pool, context_length=loaded.shape.max_position_embeddings)
+        config = resolved(config, loaded.shape, pool)
         stop = StopRequest()
         self._clock = PatientClock(stop)
         self._loaded = loaded

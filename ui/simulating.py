@@ -20,7 +20,7 @@ from ui.errors import UserError
 from ui.gpu_options import GpuOptions
 from ui.interrupt import StopRequest
 from ui.provenance import simulated_meta
-from ui.recording import Recording, Rig
+from ui.recording import Recording, Rig, resolved
 from ui.simulation_words import assumption_lines
 from ui.words import count
 
@@ -74,9 +74,7 @@ class SimulatedDevice:
                 f"--max-total-tokens {config.max_total_tokens}: {count(fitting)} fit beside the weights on "
                 f"{self.label}: give no more"
             )
-        context = self.checkpoint.shape.max_position_embeddings
-        pool = min(fitting, MOST_PAGES * config.page_size)
-        config = config.resolve(max_total_tokens=pool, context_length=context)
+        config = resolved(config, self.checkpoint.shape, min(fitting, MOST_PAGES * config.page_size))
         self._check_window(config)
         return config
 

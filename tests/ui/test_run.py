@@ -223,6 +223,7 @@ def test_the_output_is_checked_before_the_model_is_read(
         ),
         (["--schedule-policy", "newest"], "is not known: give fcfs"),
         (["--schedule-conservativeness", "nan"], "above 0"),
+        (["--context-length", 4097], "is beyond the model's 4096"),
         (["--max-running-requests", -3], "--max-running-requests -3"),
         (["--page-size", "four"], "'four' is not a valid integer"),
         (["--load-format", "pickle"], "'pickle' is not one of"),

@@ -242,6 +242,7 @@ def test_options_of_the_other_executor(
         (["--gpu", "h200", "--threads", 1], "--threads 1 is not for simulated runs"),
         (["--gpu", "h200", "--profile-gpu", "h100"], "--profile-gpu chooses among the GPUs of a profile"),
         (["--gpu", "h200", "--max-total-tokens", 2**31 - 1], "fit beside the weights on H200 SXM"),
+        (["--gpu", "h200", "--context-length", 5000], "is beyond the model's 4096: give no more"),
         (["--gpu", "h200", "--context-length", 100], "3000 prompt tokens reach the context length"),
         (["--gpu", "h200", "--peak-tflops", 0], "--peak-tflops"),
         (["--gpu", "h200", "--bandwidth", "nan"], "--bandwidth"),
