@@ -155,12 +155,12 @@ class Scheduler:
             request = self.waiting.head
             if adder.state() is AddResult.OTHER:
                 return request
-            self._cache.match(request)
             if len(adder.admitted) >= self._slots - len(self.running):
                 self._batch_is_full = True
             if self._batch_is_full and not self._make_way(adder, request):
                 adder.stop_reason = StopReason.SLOTS
                 return request
+            self._cache.match(request)  # again: making way may have evicted what was matched
             before = len(adder.admitted)
             verdict = adder.add(request)
             if len(adder.admitted) > before:
@@ -173,7 +173,10 @@ class Scheduler:
 
     def _make_way(self, adder: PrefillAdder, request: Request) -> bool:
         """Take slots and KV from less urgent running requests, which must make room for the whole request."""
-        victims = adder.preempt_for(request, self._priorities) if self._priorities.preempt else []
+        if not self._priorities.preempt:
+            return False
+        self._cache.match(request)
+        victims = adder.preempt_for(request, self._priorities)
         if victims:
             self.running[:] = self.retraction.preempt(self.running, victims, by=request)
         return bool(victims)

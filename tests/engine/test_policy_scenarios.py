@@ -6,8 +6,9 @@ from engine.batch import ForwardMode, Outcome, StopReason
 from engine.engine import Engine
 from engine.observer import EventKind
 from engine.request import Request
-from tests.support.engines import Prompts, extents, make_engine, rows, run_all
+from tests.support.engines import Prompts, extents, make_engine, pool_tokens, rows, run_all
 from tests.support.hash_executor import one_shot
+from tests.support.pool_checks import check_pool
 from tests.support.told import Told
 
 
@@ -249,6 +250,26 @@ def test_a_result_that_was_outstanding_at_the_preemption_changes_nothing() -> No
     run_all(engine)
     for request in (victim, urgent):
         assert request.output_ids == one_shot(request.prompt_token_ids, request.max_new_tokens)
+
+
+def test_making_way_may_evict_what_the_urgent_request_had_matched() -> None:
+    engine = make_engine(
+        260, chunked_prefill_size=256, max_running_requests=5, enable_priority_scheduling=True
+    )
+    prompts = Prompts()
+    engine.submit(prompts.request(100, 1, share=(1, 100), name="cached"))
+    run_all(engine)
+    _submit(engine, *(prompts.request(20, 12) for _ in range(5)))
+    _ = [engine.step() for _ in range(4)]
+    assert pool_tokens(engine) == (45, 100, 100)
+    urgent = prompts.request(110, 2, share=(1, 100), name="urgent")
+    urgent.priority = 11
+    engine.submit(urgent)
+    # Four stay and get room for 20 tokens each: 80, which takes the victim's prompt and the cached prefix.
+    assert rows(engine.step()) == [("urgent", 0, 110)]
+    check_pool(engine.cache, engine.requests.values())
+    run_all(engine)
+    assert urgent.output_ids == one_shot(urgent.prompt_token_ids, 2)
 
 
 def test_a_preempted_request_that_must_drain_starts_again_when_it_is_alone() -> None:
