@@ -29,11 +29,18 @@ __all__ = ["Capture", "CapturedGraph", "DecodeGraphs", "StaticAttention", "Stati
 class StaticDecodePlan(AttentionPlan, Protocol):
     """An AttentionPlan for decode rows whose buffers stay in place: what a captured graph reads them by."""
 
-    def update(self, batch: ForwardBatch, padded_rows: int) -> None:
-        """Lay out the rows of `batch`, perhaps none, and after them so many rows that store nothing.
+    def narrowed(self, rows: int) -> "StaticDecodePlan":
+        """A plan for forwards of exactly `rows` rows, in the same buffers: the last one updated may run."""
+        ...
 
-        Queued on the current stream. Calls captured for a number of rows, padding included, serve every
-        later batch of that number.
+    def fits(self, batch: ForwardBatch) -> bool:
+        """Whether there is room for the batch."""
+        ...
+
+    def update(self, batch: ForwardBatch) -> None:
+        """Take in a batch that fits, perhaps one of no rows. Rows beyond it store nothing.
+
+        Queued on the current stream. What was captured before serves the new batch.
         """
         ...
 
@@ -43,7 +50,7 @@ class StaticAttention(AttentionBackend, Protocol):
     """An AttentionBackend that graphs can be captured over."""
 
     def static_decode_plan(self, max_rows: int, max_pages: int) -> StaticDecodePlan:
-        """A plan for up to `max_rows` rows of up to `max_pages` pages each."""
+        """A plan for up to `max_rows` rows that hold up to `max_pages` pages together."""
         ...
 
 
@@ -80,7 +87,8 @@ class DecodeGraphs:
         """`rotations` is the rotary table; `plan` must hold `max_rows` rows. All graphs share the buffers."""
         self._model = model
         self._rotations = rotations
-        self._plan = plan
+        self._widest = plan
+        self._plans: dict[int, StaticDecodePlan] = {}
         self._capture = capture
         self._sizes = graph_sizes(max_rows)
         self._captured: dict[int, CapturedGraph] = {}
@@ -94,11 +102,12 @@ class DecodeGraphs:
     def ready(self, batch: ForwardBatch, last_ids: torch.Tensor) -> ReadyForward | None:
         """Copy a batch into the buffers. `last_ids` (rows,) are the samples of the forward before.
 
-        None for a batch that has extend rows, or more rows than the largest graph. The result must be
-        computed before the next call, and its ids read before the computation after.
+        None for a batch that has extend rows, more rows than the largest graph, or more pages than there is
+        room for. The result must be computed before the next call, and its ids read before the computation
+        after.
         """
         size = padded_size(batch.num_rows, self._sizes)
-        if batch.mode is not ForwardMode.DECODE or size is None:
+        if batch.mode is not ForwardMode.DECODE or size is None or not self._widest.fits(batch):
             return None
         self._fill(batch, size, last_ids)
         captured = self._graph(size)
@@ -134,7 +143,12 @@ class DecodeGraphs:
         sent, places_, awaited_ = columns_to_device((columns.reshape(-1), places, awaited), self._rows.device)
         fill_awaited(sent, places_, last_ids, awaited_)  # input ids come first in `sent`
         self._columns[: 2 * size].copy_(sent)
-        self._plan.update(batch, size - rows)
+        self._plan(size).update(batch)
+
+    def _plan(self, size: int) -> StaticDecodePlan:
+        if size not in self._plans:
+            self._plans[size] = self._widest.narrowed(size)
+        return self._plans[size]
 
     def _split(self, size: int) -> tuple[torch.Tensor, torch.Tensor]:
         """(size,) input ids and positions, side by side so that one copy brings both."""
@@ -144,10 +158,10 @@ class DecodeGraphs:
         """What is captured: the model, and the likeliest tokens."""
         input_ids, positions = self._split(size)
         rotations = self._rotations.index_select(0, positions)
-        logits = self._model.forward(input_ids, rotations, self._plan, self._rows[:size])
+        logits = self._model.forward(input_ids, rotations, self._plan(size), self._rows[:size])
         # Logits kept by each graph would add up to gigabytes; these are shared.
         self._logits[:size].copy_(logits)
-        torch.argmax(logits, dim=-1, out=self._ids[:size])
+        self._ids[:size].copy_(sample(logits, ()))
 
     def _replay(self, captured: CapturedGraph, draws: Sequence[Draw]) -> torch.Tensor:
         captured.replay()

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
+from importlib.util import find_spec
 
 import torch
 
@@ -32,6 +33,7 @@ from engine.sampling import sample
 __all__ = ["DeviceExecutor"]
 
 CUDA_GRAPH_MAX_BS = 256  # SGLang's for a card of 60 to 160 GiB; larger batches gain little
+MAX_GRAPH_PAGES = 1 << 24  # of all rows of a decode batch, shared ones counted for each: 64 MiB of numbers
 
 
 class DeviceExecutor:
@@ -53,7 +55,8 @@ class DeviceExecutor:
         cuda_graph_max_bs: int = CUDA_GRAPH_MAX_BS,
         capture: Capture | None = None,
     ) -> None:
-        """`config` must be resolved. `attention` defaults to plain torch over a pool made here.
+        """`config` must be resolved. `attention` defaults to Triton's on a GPU, but for float32, else to plain
+        torch's, over a pool made here.
 
         Decode batches of up to `cuda_graph_max_bs` rows, 0 for none, are replayed from graphs where
         `attention` allows it; `capture` defaults to CUDA's on a GPU and to none on a CPU.
@@ -132,7 +135,8 @@ class DeviceExecutor:
         max_rows = min(max_rows, config.max_running_requests or max_rows)
         if capture is None or max_rows == 0 or not isinstance(attention, StaticAttention):
             return None
-        plan = attention.static_decode_plan(max_rows, -(-len(self._rotations) // config.page_size))
+        pages_of_a_row = -(-len(self._rotations) // config.page_size)
+        plan = attention.static_decode_plan(max_rows, min(max_rows * pages_of_a_row, MAX_GRAPH_PAGES))
         return DecodeGraphs(self._model, self._rotations, plan, max_rows, capture)
 
     def _ready(self, batch: ForwardBatch) -> ReadyForward:
@@ -158,7 +162,7 @@ class DeviceExecutor:
         return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
 
 
-def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> TorchPagedAttention:
+def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> AttentionBackend:
     needed = max_total_tokens * kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
     free = free_bytes(loaded.device)
     if needed > free:
@@ -167,4 +171,8 @@ def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int)
             f"{free / 1e9:.1f} GB are free on {loaded.device}: give fewer tokens"
         )
     kv = KVTensors(loaded.shape, max_total_tokens // page_size, page_size, loaded.dtype, loaded.device)
-    return TorchPagedAttention(loaded.shape, kv)
+    if loaded.device.type == "cuda" and loaded.dtype != torch.float32 and find_spec("triton") is not None:
+        from engine.attention.triton_paged import TritonPagedAttention
+
+        return TritonPagedAttention(loaded.shape, kv)
+    return TorchPagedAttention(loaded.shape, kv)  # float32 would be rounded on the way to a tensor core
