@@ -5,7 +5,6 @@ bytes/s)), with the efficiencies c and b of `profiler.cost_table`; operators run
 Williams, Waterman and Patterson, "Roofline: an insightful visual performance model", 2009, for each operator.
 """
 
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from engine.arithmetic import ForwardSums
@@ -100,9 +99,9 @@ class RooflineCost:
         return (qkv, o, gate_up, down, head, *attention, elementwise, collective, self._overhead_s)
 
     def describe(self) -> dict[str, Any]:
-        """The model's assumptions as plain values."""
+        """The model's assumptions as plain values; the peaks are the caller's."""
         profile = self._profile.describe() if self._profile else None
-        return {"kind": "roofline", "peaks": asdict(self._peaks), **cost_table(), "gemm_profile": profile}
+        return {"kind": "roofline", **cost_table(), "gemm_profile": profile}
 
     def _linear(self, roof: Roof, matrix: Matrix, tokens: int) -> float:
         return roof.seconds(2 * matrix.params * tokens, self._bytes * (matrix.params + matrix.moved * tokens))
