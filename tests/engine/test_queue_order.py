@@ -173,8 +173,8 @@ def test_priorities_come_before_any_policy(policy: str) -> None:
     tree = _tree(_own("b", 60))
     requests = [
         _request("a", _own("a", 70), 1, priority=1),
-        _request("b", _own("b", 70), 9, priority=0),
-        _request("c", _own("c", 70), 5, priority=0),
+        _request("b", _own("b", 70), 9, priority=0, arrival_ns=2),
+        _request("c", _own("c", 70), 5, priority=0, arrival_ns=1),
     ]
     order = _ordered(requests, tree, schedule_policy=policy, enable_priority_scheduling=True)
     assert order in ("abc", "acb")
