@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from engine.batch import ForwardMode, Outcome, Role
+from engine.batch import ForwardMode, Outcome, Role, StopReason
 from engine.request import FinishReason
 from profiler.invariants.cursor import CURSOR_RULES
+from profiler.invariants.decisions import DECISION_RULES
+from profiler.invariants.endings import ENDING_RULES
 from profiler.invariants.forwards import FORWARD_RULES
+from profiler.invariants.in_flight import IN_FLIGHT_RULES
 from profiler.invariants.pool import POOL_RULES
 from profiler.invariants.report import CheckReport, RuleResult, Status, Violation
 from profiler.invariants.rule import Finding, Rule, Tables, ended_cleanly
@@ -17,12 +20,23 @@ from profiler.tables import TraceLike, request_names
 
 __all__ = ["RULES", "check_trace"]
 
-RULES: tuple[Rule, ...] = (*FORWARD_RULES, *SUM_RULES, *POOL_RULES, *CURSOR_RULES, *TOKEN_RULES)
+RULES: tuple[Rule, ...] = (
+    *FORWARD_RULES,
+    *IN_FLIGHT_RULES,
+    *DECISION_RULES,
+    *SUM_RULES,
+    *POOL_RULES,
+    *CURSOR_RULES,
+    *TOKEN_RULES,
+    *ENDING_RULES,
+)
 ENUMS: Mapping[str, type[IntEnum]] = {
     "mode": ForwardMode,
     "role": Role,
     "previous_role": Role,
     "outcome": Outcome,
+    "expected_outcome": Outcome,
+    "stop_reason": StopReason,
     "finish_reason": FinishReason,
 }
 OWN_PROVENANCES = ("measured", "simulated")

@@ -14,6 +14,7 @@ __all__ = [
     "extend",
     "is_decode",
     "is_middle",
+    "outcome",
     "prefix",
     "role",
     "seq",
@@ -29,4 +30,5 @@ role = pl.col("role")
 is_decode = role == Role.DECODE.value
 is_middle = role.is_in([Role.FIRST.value, Role.MIDDLE.value])
 ends_prefill = role.is_in([Role.WHOLE.value, Role.LAST.value])
-emitted = pl.col("outcome") == Outcome.EMITTED.value
+outcome = pl.col("outcome")
+emitted = outcome == Outcome.EMITTED.value

@@ -13,7 +13,6 @@ HOST_TIMES = (
     *("plan_start_ns", "plan_end_ns", "launch_start_ns"),
     *("launch_end_ns", "result_start_ns", "result_end_ns"),
 )
-IN_FLIGHT_PLAIN, IN_FLIGHT_OVERLAPPED = 1, 2
 
 
 def _unique_ids(tables: Tables) -> Finding:
@@ -68,25 +67,32 @@ def _one_chunked(tables: Tables) -> Finding:
     return Finding(len(tables.forwards), broken.select(*PLACE, "middle_chunks", "chunked_rid"))
 
 
-def _in_flight(tables: Tables) -> Finding:
-    overlapped = bool(tables.forwards["overlapped"].any())
-    most = IN_FLIGHT_OVERLAPPED if overlapped else IN_FLIGHT_PLAIN
-    counters = ("inflight_after_plan", "inflight_after_result")
-    wrong = pl.any_horizontal(~pl.col(counter).is_between(0, most) for counter in counters)
-    broken = tables.rows.filter(wrong)
-    return Finding(
-        len(tables.rows),
-        broken.select(*PLACE, *counters, at_most=pl.lit(most)),
+def _thread_order(tables: Tables) -> Finding:
+    """One thread plans, launches and processes: results in the order of launches, plans never within."""
+    earlier = {name: pl.col(name).shift(1).over("rank") for name in HOST_TIMES}
+    plan, launched, result = pl.col("plan_start_ns"), pl.col("launch_end_ns"), pl.col("result_start_ns")
+    misplaced = (
+        pl.when(pl.col("overlapped"))
+        .then((plan < earlier["launch_end_ns"]) | (launched > earlier["result_start_ns"]))
+        .otherwise(plan < earlier["result_end_ns"])
     )
+    forwards = tables.forwards.with_columns(
+        before_launch_end_ns=earlier["launch_end_ns"],
+        before_result_start_ns=earlier["result_start_ns"],
+        before_result_end_ns=earlier["result_end_ns"],
+        wrong=misplaced | (result < earlier["result_end_ns"]),
+    )
+    before = [f"before_{name}_ns" for name in ("launch_end", "result_start", "result_end")]
+    broken = forwards.filter("wrong").select("forward_id", "overlapped", plan, launched, result, *before)
+    return Finding(len(forwards), broken)
 
 
-def _in_flight_sum(tables: Tables) -> Finding:
-    """Requests without a row in a forward may have counters of their own only under overlap."""
-    summed = tables.rows.group_by(FORWARD).agg(over_rows=pl.col("inflight_after_plan").sum())
-    both = tables.forwards.join(summed, on=FORWARD, how="inner", maintain_order="left")
-    stored = pl.col("inflight_middle_chunks")
-    wrong = (stored < pl.col("over_rows")) | (~pl.col("overlapped") & (stored != pl.col("over_rows")))
-    return Finding(len(both), both.filter(wrong).select("forward_id", "inflight_middle_chunks", "over_rows"))
+def _device_order(tables: Tables) -> Finding:
+    """Pages freed by a result are handed out at once because whoever gets them writes later."""
+    forwards = tables.forwards.with_columns(before_end_ns=pl.col("end_ns").shift(1).over("rank"))
+    error = pl.col("clock_error_ns").fill_null(0)
+    broken = forwards.filter(pl.col("start_ns") + error < pl.col("before_end_ns"))
+    return Finding(len(forwards), broken.select("forward_id", "start_ns", "before_end_ns", "clock_error_ns"))
 
 
 FORWARD_RULES = (
@@ -131,15 +137,15 @@ FORWARD_RULES = (
         _one_chunked,
     ),
     Rule(
-        "inflight_bounds",
-        "a request has at most one middle chunk in flight, two under overlap, and never less than none",
-        ("forwards.overlapped", "rows.inflight_after_plan", "rows.inflight_after_result"),
-        _in_flight,
+        "host_thread_order",
+        "a forward is planned after the launch of the one before, and unless overlapped after its result",
+        (*(f"forwards.{column}" for column in HOST_TIMES), "forwards.overlapped"),
+        _thread_order,
     ),
     Rule(
-        "inflight_sum",
-        "the middle chunks in flight after planning are those of the forward's rows",
-        ("forwards.overlapped", "forwards.inflight_middle_chunks", "rows.inflight_after_plan"),
-        _in_flight_sum,
+        "device_order",
+        "forwards run on the device one after the other, in the order of their launches",
+        ("forwards.start_ns", "forwards.end_ns"),
+        _device_order,
     ),
 )

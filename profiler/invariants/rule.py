@@ -52,7 +52,7 @@ class Tables:
     def of(trace: TraceLike) -> "Tables":
         """Read what rules need. Requests come first and rows last, since a growing trace goes on growing."""
         requests = _wide(frame(trace, "requests"))
-        events = _wide(frame(trace, "events").select("forward_id", *ATTEMPT, "kind", "tokens"))
+        events = _wide(frame(trace, "events").select("t_ns", "forward_id", *ATTEMPT, "kind", "tokens"))
         forwards = _wide(frame(trace, "forwards")).sort(FORWARD, maintain_order=True)
         rows = _wide(frame(trace, "rows")).sort(FORWARD, maintain_order=True)
         if not ended_cleanly(trace.meta):

@@ -170,10 +170,6 @@ def test_a_spoilt_row_breaks_its_rule(
     assert dict(result.first.numbers).items() >= numbers.items()
 
 
-def test_every_rule_about_rows_is_spoilt_above() -> None:
-    assert {rule for rule, *_ in SPOILT} | {"nothing_leaks"} == {rule.name for rule in RULES}
-
-
 def test_pages_held_at_the_end_are_a_leak() -> None:
     pool = {"total": 40, "free": 25, "evictable": 12, "protected": 1, "private": 2}
     result = check(sound_tables(), pool_at_end=pool)["nothing_leaks"]
@@ -219,15 +215,6 @@ def test_an_aborted_request_may_stop_half_way() -> None:
     assert violated(check(tables)) == set()
     tables["requests"][0]["finish_reason"] = FinishReason.STOP.value
     assert violated(check(tables)) == {"cursor_completed"}
-
-
-def test_two_middle_chunks_may_be_in_flight_under_overlap() -> None:
-    tables = sound_tables()
-    tables["rows"][1]["inflight_after_plan"] = 2
-    tables["forwards"][1] |= {"inflight_middle_chunks": 3, "overlapped": True}
-    assert violated(check(tables)) == set()
-    tables["rows"][1]["inflight_after_plan"] = 3
-    assert violated(check(tables)) == {"inflight_bounds"}
 
 
 def test_a_device_clock_may_be_off_by_its_error() -> None:

@@ -7,7 +7,7 @@ and decodes once.
 
 from typing import Any
 
-from engine.batch import ForwardMode, Outcome, Role
+from engine.batch import ForwardMode, Outcome, Role, StopReason
 from engine.observer import EventKind
 from engine.request import FinishReason
 
@@ -69,6 +69,9 @@ def _forward(
         "pages_evictable": 6,
         "pages_protected": 4,
         "pages_private": private,
+        "running_reqs": sequences[1],
+        "absent_decode_reqs": 0,
+        "stop_reason": None if mode == ForwardMode.DECODE.value else StopReason.QUEUE_EMPTY.value,
         "chunked_rid": chunked_rid,
         "inflight_middle_chunks": in_flight,
     }
@@ -132,16 +135,17 @@ def _requests() -> Rows:
             "first_token_ns": 290,
             "finish_ns": finish,
             "finish_reason": FinishReason.LENGTH.value,
+            "retractions": retractions,
         }
-        for rid, name, prompt, tokens, first, finish in (
-            (LONG, "long", 10, 3, 10, 490),
-            (SHORT, "short", 5, 2, 210, 390),
+        for rid, name, prompt, tokens, first, finish, retractions in (
+            (LONG, "long", 10, 3, 10, 490, 1),
+            (SHORT, "short", 5, 2, 210, 390, 0),
         )
     ]
 
 
 def _events() -> Rows:
-    admit, hit = EventKind.ADMIT.value, EventKind.HIT.value
+    admit, hit, retract = EventKind.ADMIT.value, EventKind.HIT.value, EventKind.RETRACT.value
     return [
         {
             "t_ns": t_ns,
@@ -158,5 +162,6 @@ def _events() -> Rows:
             (205, 2, SHORT, 0, hit, 2),
             (405, 4, LONG, 1, admit, 8),
             (405, 4, LONG, 1, hit, 4),
+            (395, 4, LONG, 0, retract, 11),
         )
     ]

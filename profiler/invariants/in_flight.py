@@ -1,0 +1,96 @@
+"""Middle chunks in flight: planned, and their results not yet processed."""
+
+import polars as pl
+
+from engine.batch import Outcome
+from profiler.invariants.expressions import ATTEMPT, FORWARD, PLACE, REQUEST, is_middle
+from profiler.invariants.neighbours import middle_beside, neighbours
+from profiler.invariants.rule import Finding, Rule, Tables, ended_cleanly
+
+__all__ = ["IN_FLIGHT_RULES"]
+
+IN_FLIGHT_PLAIN, IN_FLIGHT_OVERLAPPED = 1, 2
+
+
+def _bounds(tables: Tables) -> Finding:
+    """A result takes one away, so after it at most one is left, and none in the plain loop."""
+    overlapped = bool(tables.forwards["overlapped"].any())
+    most = IN_FLIGHT_OVERLAPPED if overlapped else IN_FLIGHT_PLAIN
+    plan, result = pl.col("inflight_after_plan"), pl.col("inflight_after_result")
+    broken = tables.rows.filter(~plan.is_between(0, most) | ~result.is_between(0, most - 1))
+    return Finding(
+        len(tables.rows), broken.select(*PLACE, plan, result, at_most=pl.lit(most, dtype=pl.Int64))
+    )
+
+
+def _counted(tables: Tables) -> Finding:
+    """After planning: this chunk and that of the forward whose result is outstanding. After the result: the
+    next forward's, if that was planned by then. Of a recording cut short the last result is left out.
+    """
+    rows = tables.rows.join(neighbours(tables), on=FORWARD, how="inner", maintain_order="left")
+    before = middle_beside(rows, tables, "previous_id", ATTEMPT)
+    rows = before.with_columns(
+        after_plan=is_middle.cast(pl.Int64) + (pl.col("middle_beside") & pl.col("overlapped"))
+    ).drop("middle_beside")
+    after = middle_beside(rows, tables, "next_id", REQUEST)
+    rows = after.with_columns(
+        after_result=(pl.col("middle_beside") & pl.col("next_overlapped")).cast(pl.Int64)
+    )
+    known = pl.col("next_id").is_not_null() | pl.lit(ended_cleanly(tables.meta))
+    wrong = (pl.col("inflight_after_plan") != pl.col("after_plan")) | (
+        known & (pl.col("inflight_after_result") != pl.col("after_result"))
+    )
+    broken = rows.filter(wrong)
+    return Finding(
+        len(rows),
+        broken.select(*PLACE, "inflight_after_plan", "after_plan", "inflight_after_result", "after_result"),
+    )
+
+
+def _summed(tables: Tables) -> Finding:
+    """Over the rows, and over requests without a row whose chunk in the forward before is outstanding.
+
+    A retraction while planning takes such a chunk out of the count.
+    """
+    over_rows = tables.rows.group_by(FORWARD).agg(over_rows=pl.col("inflight_after_plan").sum())
+    pairs = neighbours(tables)
+    outstanding = (
+        tables.rows.filter(is_middle & (pl.col("outcome") != Outcome.RETRACTED.value))
+        .join(pairs.filter("next_overlapped"), on=FORWARD, how="inner")
+        .join(tables.rows.select(*REQUEST, next_id="forward_id"), on=(*REQUEST, "next_id"), how="anti")
+        .group_by("rank", forward_id="next_id")
+        .agg(without_row=pl.len().cast(pl.Int64))
+    )
+    both = tables.forwards.join(over_rows, on=FORWARD, how="inner", maintain_order="left")
+    both = both.join(outstanding, on=FORWARD, how="left", maintain_order="left")
+    both = both.with_columns(pl.col("without_row").fill_null(0))
+    stored = pl.col("inflight_middle_chunks")
+    broken = both.filter(stored != pl.col("over_rows") + pl.col("without_row"))
+    return Finding(len(both), broken.select("forward_id", stored, "over_rows", "without_row"))
+
+
+IN_FLIGHT_RULES = (
+    Rule(
+        "inflight_bounds",
+        "a request has at most one middle chunk in flight, two under overlap, and never less than none",
+        ("forwards.overlapped", "rows.inflight_after_plan", "rows.inflight_after_result"),
+        _bounds,
+    ),
+    Rule(
+        "inflight_counted",
+        "a request's middle chunks in flight are those planned whose results are outstanding",
+        ("forwards.overlapped", "rows.role", "rows.inflight_after_plan", "rows.inflight_after_result"),
+        _counted,
+    ),
+    Rule(
+        "inflight_sum",
+        "the middle chunks in flight after planning are those of all requests, with a row or without",
+        (
+            "forwards.overlapped",
+            "forwards.inflight_middle_chunks",
+            "rows.inflight_after_plan",
+            "rows.outcome",
+        ),
+        _summed,
+    ),
+)
