@@ -28,7 +28,7 @@ class KernelCoverage:
 def forward_coverage(trace: TraceLike) -> pl.DataFrame:
     """One row a watched forward, by id: forward_id, kernels, device_ns, covered_ns, uncovered_share.
 
-    Forwards without a device interval are left out; kernels count as far as they lie in it.
+    Forwards without device time are left out; kernels count as far as they lie in it.
     """
     forwards = frame(trace, "forwards").select("forward_id", begin="start_ns", end="end_ns")
     kernels = (
@@ -39,7 +39,7 @@ def forward_coverage(trace: TraceLike) -> pl.DataFrame:
         kernels.with_columns(
             start_ns=pl.max_horizontal("start_ns", "begin"), end_ns=pl.min_horizontal("end_ns", "end")
         )
-        .filter(pl.col("begin").is_not_null() & pl.col("end").is_not_null())
+        .filter(pl.col("begin") < pl.col("end"))
         .sort("forward_id", "start_ns")
         .with_columns(fresh=pl.col("end_ns") - pl.max_horizontal("start_ns", latest_end))
         .group_by("forward_id")

@@ -72,6 +72,39 @@ def chrome(trace: Path, output: Path, from_s: float | None, to_s: float | None) 
     say(narrator(), f"{output}: {plural(events, 'event')}; open it in Perfetto or chrome://tracing")
 
 
+@command.command("tensorboard")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="LOGDIR",
+    help="TensorBoard's log directory; the trace becomes a run in it.",
+)
+def tensorboard(trace: Path, output: Path) -> None:
+    """A run for TensorBoard with its plugin torch-tb-profiler.
+
+    Each rank has a worker with all forwards as steps, and, if the run was recorded with --record kernels, one
+    with the forwards that were watched, their kernels and operators.
+    """
+    from profiler.export.tensorboard import workers
+    from traces.reader import open_trace
+    from traces.tensorboard import SUFFIX, write_tensorboard
+    from ui.tables import narrator, say
+    from ui.tensorboard import how_to_look, run_folder
+
+    opened = open_trace(trace)
+    if not opened.table("forwards").num_rows:
+        raise UserError(f"{trace}: holds no forward: there is nothing to export")
+    hardware = opened.meta.get("hardware")
+    device = hardware.get("name") if isinstance(hardware, dict) else None
+    with run_folder(output, trace.resolve().stem) as folder:
+        for worker in workers(opened, str(device or "unknown device")):
+            write_tensorboard(folder / f"{worker.name}{SUFFIX}", worker.device, worker.steps)
+    say(narrator(), f"{folder}: {how_to_look(output)}")
+
+
 def _span(timeline: "Timeline") -> str:
     return f"the run lasts from {seconds(timeline.start_ns / NS)} to {seconds(timeline.end_ns / NS)}"
 
