@@ -57,7 +57,9 @@ def test_each_prompt_may_have_its_own_sampling(plain: bool) -> None:
         SamplingParams(max_new_tokens=50, stop_token_ids=frozenset(range(VOCAB))),
         SamplingParams(max_new_tokens=50, stop_token_ids=frozenset({third})),
     ]
-    outputs = engine_of(plain).generate(PROMPTS[:3], sampling)
+    engine = engine_of(plain)
+    outputs = engine.generate(PROMPTS[:3], sampling)
+    check_nothing_left(engine)  # the forward planned before the last stop token was seen included
     assert [o.finish_reason.name for o in outputs] == ["LENGTH", "STOP", "STOP"]
     assert [len(o.token_ids) for o in outputs][:2] == [2, 1]
     assert outputs[2].token_ids[-1] == third
@@ -89,7 +91,9 @@ def test_an_interrupted_call_leaves_nothing_behind(plain: bool) -> None:
     engine = engine_of(plain, Impatient())
     with pytest.raises(KeyboardInterrupt):
         engine.generate(PROMPTS, LONG)
-    engine.run(())
+    engine.step()
+    assert not engine.requests
+    engine.settle()
     check_nothing_left(engine)
     assert engine.generate(PROMPTS[:1], LONG)[0].token_ids == one_shot(PROMPTS[0], 9)
 
@@ -202,10 +206,12 @@ def test_a_reader_that_stops_aborts_its_request(plain: bool, how: str) -> None:
 
 def test_a_closed_stream_that_had_ended_changes_nothing(plain: bool) -> None:
     engine = engine_of(plain)
-    stream = engine.stream(PROMPTS[0], LONG)
-    assert len(list(stream)) == 9
+    stop = frozenset({one_shot(PROMPTS[0], 5)[-1]})
+    stream = engine.stream(PROMPTS[0], SamplingParams(stop_token_ids=stop))
+    assert set(list(stream)[-1:]) == stop
+    check_nothing_left(engine)
     stream.close()
-    assert stream.request.finish_reason is FinishReason.LENGTH
+    assert stream.request.finish_reason is FinishReason.STOP
 
 
 def test_a_stream_of_a_prompt_that_never_fits_is_refused_at_once(plain: bool) -> None:
