@@ -48,6 +48,10 @@ class KVTensors:
         """Bytes of one token's key and value in one layer."""
         return self._token_size * self._pages.element_size()
 
+    def pool(self, layer: int) -> torch.Tensor:
+        """One layer's pool itself, (slots, 2 * kv_size), for kernels that find slots by their numbers."""
+        return self._slots[layer]
+
     def write(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:
         """Store (tokens, 2 * kv_size) keys and values, key before value, in (tokens,) `slots`."""
         self._slots[layer].index_copy_(0, slots, keys_values)

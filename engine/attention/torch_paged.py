@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engine.attention.columns import token_slots
 from engine.attention.decode_groups import group_by_length
 from engine.attention.kernels import AttentionKernel, default_kernel, merge
 from engine.attention.protocol import AttentionPlan
@@ -64,7 +65,7 @@ class _Plan:
         self._q_size = q_size
         self._kv = kv
         self._kernel = kernel
-        self._slots = to_device(_slots(batch), kv.device)
+        self._slots = to_device(token_slots(batch), kv.device)
         self._extend_rows = _extend_rows(batch, kv.device)
         self._decode_groups = _decode_groups(batch, kv)
         gathered = [len(row.prefix_pages) for row in self._extend_rows if row.prefix_pages is not None]
@@ -110,22 +111,6 @@ class _Plan:
         heads = query.view(group.size, -1, 1, self._kv.head_dim)
         out, _ = self._kernel(heads, key, value, mask=group.mask)
         return out.reshape(group.size, self._q_size)
-
-
-def _slots(batch: ForwardBatch) -> NDArray[np.int64]:
-    """(tokens,) where each new token's key and value go."""
-    size = batch.page_size
-    slots = []
-    for pages, start, extend in zip(
-        batch.pages, batch.prefix_lens.tolist(), batch.extend_lens.tolist(), strict=True
-    ):
-        if extend == 1:
-            slots.append(np.array([pages[start // size] * size + start % size]))
-        else:
-            positions = np.arange(start, start + extend)
-            row_pages = np.array(pages[start // size : (start + extend - 1) // size + 1], dtype=np.int64)
-            slots.append(row_pages[positions // size - start // size] * size + positions % size)
-    return np.concatenate(slots)
 
 
 def _extend_rows(batch: ForwardBatch, device: torch.device) -> list[_ExtendRow]:

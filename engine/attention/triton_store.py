@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from engine.attention.geometry import Geometry
+
 __all__ = ["rotate_and_store", "store_kernel"]
 
 HEADS_PER_PROGRAM = 8
@@ -24,8 +26,8 @@ def store_kernel(
     BLOCK_H: tl.constexpr,
 ) -> None:
     """One program: BLOCK_H heads of one token, of query, key and value heads in this order."""
-    token = tl.program_id(1)
-    head = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)[:, None]
+    token = tl.program_id(0)
+    head = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)[:, None]
     dim = tl.arange(0, BLOCK_D)[None, :]
     exists = (head < NUM_HEADS + 2 * NUM_KV_HEADS) & (dim < HEAD_DIM)
     place = qkv + token.to(tl.int64) * ((NUM_HEADS + 2 * NUM_KV_HEADS) * HEAD_DIM) + head * HEAD_DIM + dim
@@ -46,32 +48,23 @@ def store_kernel(
 
 
 def rotate_and_store(
-    qkv: torch.Tensor,
-    rotations: torch.Tensor,
-    slots: torch.Tensor,
-    pool: torch.Tensor,
-    num_kv_heads: int,
-    head_dim: int,
+    qkv: torch.Tensor, rotations: torch.Tensor, slots: torch.Tensor, pool: torch.Tensor, geometry: Geometry
 ) -> None:
     """Rotate queries and keys of `qkv` in place; write keys and values into `slots` of one layer's `pool`.
 
-    `qkv` (tokens, (heads + 2 * num_kv_heads) * head_dim), `rotations` (tokens, head_dim / 2) complex64,
-    `slots` (tokens,) int32, a negative one storing nothing, `pool` (slots, 2 * num_kv_heads * head_dim).
-    All are contiguous.
+    `qkv` (tokens, q_size + 2 * kv_size), `rotations` (tokens, head_dim / 2) complex64, `slots` (tokens,)
+    int32, a negative one storing nothing, `pool` (slots, 2 * kv_size). All are contiguous.
     """
-    tokens, width = qkv.shape
-    num_heads = width // head_dim - 2 * num_kv_heads
-    block_d = triton.next_power_of_2(head_dim)
-    grid = (triton.cdiv(num_heads + 2 * num_kv_heads, HEADS_PER_PROGRAM), tokens)
-    store_kernel[grid](
+    heads = geometry.num_heads + 2 * geometry.num_kv_heads
+    store_kernel[(len(qkv), triton.cdiv(heads, HEADS_PER_PROGRAM))](
         qkv,
         torch.view_as_real(rotations),
         slots,
         pool,
-        NUM_HEADS=num_heads,
-        NUM_KV_HEADS=num_kv_heads,
-        HEAD_DIM=head_dim,
-        BLOCK_D=block_d,
+        NUM_HEADS=geometry.num_heads,
+        NUM_KV_HEADS=geometry.num_kv_heads,
+        HEAD_DIM=geometry.head_dim,
+        BLOCK_D=geometry.block_d,
         BLOCK_H=HEADS_PER_PROGRAM,
         num_warps=4,
     )
