@@ -1,5 +1,6 @@
-"""A Llama model in a Hugging Face directory: config.json, *.safetensors and their index, tokenizer.json."""
+"""A model in a Hugging Face directory: config.json, *.safetensors and their index, tokenizer.json."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ __all__ = ["SafetensorsCheckpoint", "open_directory"]
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 WEIGHT_TYPES = ("F32", "F16", "BF16")
+# Of any layer, but for the table of frequencies that old files hold.
+LAYER_TENSOR = re.compile(r"model\.layers\.(\d{1,9})\.(?!self_attn\.rotary_emb\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,11 @@ def open_directory(path: Path, dummy: bool) -> Checkpoint:
     require_computed(shape, config_path)
     if config.get("quantization_config") is not None:
         raise ModelError(
-            f"{config_path}: quantised weights are not supported: give a model in float32 or bfloat16"
+            f"{config_path}: quantised weights are not supported: give a model in bfloat16 or float32"
         )
     files = _weight_files(path)
     _check_tensors(path, shape, files)
+    _refuse_unread(shape, files)
     return SafetensorsCheckpoint(path, shape, eos, files)
 
 
@@ -154,6 +158,18 @@ def _check_tensors(path: Path, shape: ModelShape, files: Mapping[str, Path]) -> 
                 if name not in present:
                     raise ModelError(f"{file}: tensor {name} is missing: fetch the file again")
                 _check_tensor(file, name, size, handle.get_slice(name))
+
+
+def _refuse_unread(shape: ModelShape, files: Mapping[str, Path]) -> None:
+    """Raise ModelError for a tensor of a layer that the forward would leave out, like a bias not told of."""
+    read = {name for name, _ in llama_tensors(shape)}
+    for name, file in files.items():
+        layer = LAYER_TENSOR.match(name)
+        if layer and int(layer[1]) < shape.num_layers and name not in read:
+            raise ModelError(
+                f"{file}: tensor {shown(name)} has no part in the {shape.architecture} that config.json "
+                "describes: fetch both files again"
+            )
 
 
 def _check_tensor(file: Path, name: str, size: tuple[int, ...], stored: Any) -> None:
