@@ -2,7 +2,7 @@
 
 A graph is replayed by one launch, so no range of the host tells its kernels apart. But a dense decoder runs
 its matrix products in one order: QKV, O, GATE_UP and DOWN of each layer, then the head. Where a graph does
-not have that many, its matrix products stay unknown.
+not have them so, its matrix products stay unknown.
 """
 
 import re
@@ -21,6 +21,7 @@ _KINDS = (  # the first that fits counts: attention kernels of libraries may hav
     ("copy", re.compile(r"store|rotate|rotary|rope|index_copy|memcpy|memset", re.IGNORECASE)),
     ("gemm", re.compile(r"gemm|gemv|cutlass|cublas|nvjet|matmul|xmma", re.IGNORECASE)),
 )
+_ATTENTION = ("extend", "decode")
 _BY_KIND = {
     "extend": Operator.ATTENTION_EXTEND,
     "decode": Operator.ATTENTION_DECODE,
@@ -38,7 +39,7 @@ def operators_in_order(names: Sequence[str], num_layers: int) -> list[Place]:
     and sums of split products do.
     """
     kinds = [_kind(name) for name in names]
-    if kinds.count("gemm") not in (4 * num_layers, 4 * num_layers + 1):
+    if not _is_decoder(kinds, num_layers):
         return [(_BY_KIND.get(kind, Operator.OTHER), None) for kind in kinds]
     places: list[Place] = []
     gemms = 0
@@ -52,6 +53,16 @@ def operators_in_order(names: Sequence[str], num_layers: int) -> list[Place]:
             within = 0 < gemms <= 4 * num_layers
             places.append(places[-1] if within else (Operator.OTHER, None))
     return places
+
+
+def _is_decoder(kinds: Sequence[str], num_layers: int) -> bool:
+    """Whether there are as many matrix products as layers need, and attention comes after each QKV."""
+    gemms = 0
+    for kind in kinds:
+        gemms += kind == "gemm"
+        if kind in _ATTENTION and gemms % len(_CYCLE) != 1:
+            return False
+    return gemms in (len(_CYCLE) * num_layers, len(_CYCLE) * num_layers + 1)
 
 
 def _kind(name: str) -> str:
