@@ -24,6 +24,7 @@ from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
 from engine.executors.ready import ReadyForward
 from engine.kv_tensors import KVTensors
 from engine.marks import mark
+from engine.models.layout import require_seen_context
 from engine.models.loader import LoadedModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
@@ -55,13 +56,15 @@ class DeviceExecutor:
         cuda_graph_max_bs: int = CUDA_GRAPH_MAX_BS,
         capture: Capture | None = None,
     ) -> None:
-        """`config` must be resolved. `attention` defaults to Triton's on a GPU, but for float32, else to plain
-        torch's, over a pool made here.
+        """`config` must be resolved. `attention` is made here, with its pool, if it is not given.
+
+        On a GPU that is Triton's, but not for float32; else plain torch.
 
         Decode batches of up to `cuda_graph_max_bs` rows, 0 for none, are replayed from graphs where
         `attention` allows it; `capture` defaults to CUDA's on a GPU and to none on a CPU.
 
-        Raises ConfigError when the pool is larger than what is free on the device.
+        Raises ConfigError when the pool is larger than what is free on the device, or the context longer than
+        the model's sliding window.
         """
         if config.max_total_tokens is None or config.context_length is None:
             raise TypeError("the config has open options: call EngineConfig.resolve first")
@@ -72,6 +75,7 @@ class DeviceExecutor:
         self._probe = probe or NO_PROBE
         self._meter = memory_meter(loaded.device)
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
+        require_seen_context(loaded.shape, positions)
         self._rotations = rotary_table(loaded.shape, positions, loaded.device)
         self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
         self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
