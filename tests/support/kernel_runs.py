@@ -9,13 +9,15 @@ from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.executors.device import DeviceExecutor
 from engine.request import Request, SamplingParams
+from profiler.kernel_profile import ProfiledKernel, profiled_kernels
+from profiler.kernel_rows import kernel_columns, placed
 from profiler.kernels import KernelProbe, KernelRecorder
 from profiler.recorder import Recorder
 from tests.support.tiny_llama import TINY_SHAPE, load_tiny
 from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
 
-__all__ = ["EVERY", "GpuWindow", "outputs_of", "record_kernels"]
+__all__ = ["EVERY", "GPU_KERNELS", "GpuWindow", "outputs_of", "record_kernels", "write_gpu_trace"]
 
 EVERY = 3
 POOL = 512
@@ -139,3 +141,35 @@ class GpuWindow:
                 "args": {**stream, **args},
             }
         )
+
+
+GPU_KERNELS = [
+    ("ampere_bf16_s16816gemm", "QKV", 0, 100.0),
+    ("extend_kernel", "ATTENTION_EXTEND", 0, 40.5),
+    ("ampere_bf16_s16816gemm", "O", 0, 60.25),
+    ("argmax", "OTHER", None, 5.0),
+]
+"""Name, operator, layer and microseconds of each kernel of a watched forward of `write_gpu_trace`."""
+
+FORWARD_NS = 300_000
+
+
+def write_gpu_trace(path: Path, forwards: int = 5, every: int = 2) -> None:
+    """A trace whose every second forward was watched on a GPU; forwards follow each other without a gap."""
+    with TraceWriter(path, {"provenance": "measured", "hardware": {"name": "NVIDIA H200"}}) as writer:
+        for forward_id in range(forwards):
+            start_ns, end_ns = FORWARD_NS * forward_id, FORWARD_NS * (forward_id + 1)
+            if forward_id % every == 0:
+                seen = placed(_gpu_window(), start_ns + 20_000, start_ns, end_ns)
+                writer.append("kernels", kernel_columns(forward_id, seen, None), len(seen))
+            columns = {"forward_id": forward_id, "mode": 0, "start_ns": start_ns, "end_ns": end_ns}
+            writer.append("forwards", {**columns, "extend_tokens": 100 + forward_id}, 1)
+
+
+def _gpu_window() -> list[ProfiledKernel]:
+    window, now = GpuWindow(), 20.0
+    for at, (name, operator, layer, length) in enumerate(GPU_KERNELS):
+        window.mark(f"{operator}:{'' if layer is None else layer}", at, at + 1)
+        window.launch(at + 0.25, (name, now, now + length))
+        now += length + 1
+    return profiled_kernels(window.events, 1, on_gpu=True)
