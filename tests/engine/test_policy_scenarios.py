@@ -221,6 +221,17 @@ def test_the_newest_of_the_least_urgent_gives_its_slot_to_an_urgent_request() ->
     assert all(r.output_ids == one_shot(r.prompt_token_ids, r.max_new_tokens) for r in requests)
 
 
+def test_a_slot_is_asked_for_again_after_a_request_found_none() -> None:
+    engine = make_engine(chunked_prefill_size=64, max_running_requests=1, enable_priority_scheduling=True)
+    prompts = Prompts()
+    _submit(engine, prompts.request(10, 30), prompts.request(10, 30))
+    assert _modes(engine, 3) == "EDD"
+    urgent = prompts.request(10, 5, name="urgent")
+    urgent.priority = 11
+    engine.submit(urgent)
+    assert rows(engine.step()) == [("urgent", 0, 10)]
+
+
 @pytest.mark.parametrize(
     "options", [{"disable_priority_preemption": True}, {"priority_scheduling_preemption_threshold": 11}]
 )

@@ -10,6 +10,7 @@ from engine.engine import Engine
 from engine.observer import EventKind
 from engine.request import FinishReason, Request
 from tests.support.engines import Prompts, make_engine, rows, run_all
+from tests.support.hash_executor import one_shot
 from tests.support.told import Told
 
 
@@ -165,6 +166,22 @@ def test_an_aborted_half_done_prompt_leaves_its_stashed_chunk_in_the_tree() -> N
     assert (request.finish_reason, request.output_len) == (FinishReason.ABORT, 0)
     assert engine.cache.tree.evictable_tokens == 64
     assert engine.cache.private_pages == 0
+
+
+def test_who_has_left_has_nothing_reserved() -> None:
+    engine, prompts = make_engine(chunked_prefill_size=64, disable_overlap_schedule=False), Prompts()
+    stopped, aborted, goes_on = (prompts.request(10, 50) for _ in range(3))
+    third = one_shot(stopped.prompt_token_ids, 3)[2]
+    stopped.sampling = replace(stopped.sampling, stop_token_ids=frozenset({third}))
+    _submit(engine, stopped, aborted, goes_on)
+    for _ in range(6):
+        engine.step()
+    assert stopped.finish_reason is FinishReason.STOP
+    engine.abort(aborted.rid)
+    engine.step()
+    assert engine.scheduler.reserve.tokens(1.0) == 50 - goes_on.output_len
+    run_all(engine)
+    assert engine.scheduler.reserve.tokens(1.0) == 0
 
 
 def test_aborting_a_queued_and_a_decoding_request() -> None:
