@@ -1,5 +1,7 @@
 """Triton kernels of RMSNorm: of whole rows, alone or with the residual added first, and of heads."""
 
+# mypy: disable-error-code="untyped-decorator"
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """Triton kernel of the gated activation."""
 
+# mypy: disable-error-code="untyped-decorator"
+
 import triton
 import triton.language as tl
 
