@@ -96,6 +96,17 @@ def test_a_long_prefill_by_hand() -> None:
     assert told["OVERHEAD"] == pytest.approx(32 * 20e-6 + 50e-6)
 
 
+def test_further_norms_move_more() -> None:
+    def elements(**change: object) -> float:
+        """Moved in one layer by one token, between GEMMs and attention."""
+        shape = replace(SHAPE, **change)  # type: ignore[arg-type]
+        told = seconds(RooflineCost(shape, H200, 2), [(Role.WHOLE, 0, 1)])
+        return (told["ELEMENTWISE"] * 0.5 * 4.8e12 / 2 - 2 * 4096) / 32
+
+    assert elements(norms_per_layer=4) - elements() == pytest.approx(2 * 4 * 4096)
+    assert elements(qk_norm=True) - elements() == pytest.approx(2 * (4096 + 1024))
+
+
 def test_a_later_chunk_pays_for_its_prefix() -> None:
     told = seconds(RooflineCost(SHAPE, H200, 2), [(Role.MIDDLE, 24576, 8192)])
     assert told["ATTENTION_PREFIX"] == pytest.approx(4 * 4096 * 32 * 24576 * 8192 / (0.6 * 989e12))

@@ -90,3 +90,10 @@ def test_ranks_split_heads_columns_and_vocabulary(tp: int) -> None:
 def test_heads_that_cannot_be_divided_are_refused(tp: int) -> None:
     with pytest.raises(ConfigError, match=f"^--tp {tp}: 32 heads, 8 KV heads and 14336 feed-forward columns"):
         shard(LLAMA_8B, tp)
+
+
+def test_kv_heads_are_split_or_repeated_but_not_both() -> None:
+    shape = replace(LLAMA_8B, num_heads=24, num_kv_heads=6, intermediate_size=1200)
+    assert [shard(shape, tp).num_kv_heads for tp in (2, 3, 6, 12, 24)] == [3, 2, 1, 1, 1]
+    with pytest.raises(ConfigError, match=r"^--tp 4: 24 heads, 6 KV heads"):
+        shard(shape, 4)

@@ -90,6 +90,12 @@ def test_requests_give_all_their_tokens_and_every_rule_holds(
     assert call(capfd, "check", trace).code == 0
 
 
+def test_no_token_ends_an_output(tmp_path: Path, workload: Path, trace: Path, capfd: Capture) -> None:
+    simulate(capfd, write_model(tmp_path, vocab_size=4, eos_token_id=[0, 1, 2, 3]), workload, trace)
+    requests = open_trace(trace).table("requests").to_pylist()
+    assert sorted(r["output_tokens"] for r in requests) == [4, 100, 100, 100]
+
+
 def test_the_same_run_twice_is_the_same(model: Path, workload: Path, tmp_path: Path, capfd: Capture) -> None:
     tables = []
     for name in ("a", "b"):
