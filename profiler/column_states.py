@@ -14,14 +14,15 @@ COST_COLUMNS = (
 TOLD_BY_SOME = {
     "forwards": ("clock_error_ns", "memory_allocated_bytes", "memory_peak_bytes"),
     "rows": ("inflight_after_plan", "private_pages"),
+    "kernels": tuple(TABLES["kernels"].names),
 }
-"""By table, the columns that an executor or scheduler may leave unknown."""
+"""By table, the columns that an executor, scheduler or profiler may leave unknown."""
 
 NEVER_TOLD = {
     "requests": ("peer_name", "priority"),
     "events": ("bytes", "peer_rid", "last"),
-    "kernels": tuple(TABLES["kernels"].names),
 }
+KERNEL_COSTS = ("tokens", "flops", "bytes")
 
 States = dict[str, dict[str, str]]
 
@@ -42,7 +43,8 @@ def column_states(told: Iterable[tuple[str, str]], *, costs: bool, pages: bool, 
     if not pages:
         _set(states, {"pages": TABLES["pages"].names}, "missing")
     for table, column in told:
-        states[table][column] = "measured"
+        computed = table == "kernels" and column in KERNEL_COSTS
+        states[table][column] = "derived" if computed else "measured"
     return states
 
 

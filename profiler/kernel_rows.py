@@ -42,7 +42,7 @@ def _cut(
 
 
 def kernel_columns(forward_id: int, kernels: Sequence[ProfiledKernel], costs: Costs | None) -> dict[str, Any]:
-    """The trace's `kernels` columns but rank.
+    """The trace's `kernels` columns but rank, None where all is unknown.
 
     FLOPs and bytes are those of an operator's call. They stand in the row of its longest kernel: what each of
     several kernels has of them is unknown. Without `costs`, or for what they do not tell of, all is unknown.
@@ -55,8 +55,7 @@ def kernel_columns(forward_id: int, kernels: Sequence[ProfiledKernel], costs: Co
             longest[key] = at
     works = [(costs or {}).get((kernel.operator, kernel.layer)) for kernel in kernels]
     main = set(longest.values())
-    return {
-        "forward_id": forward_id,
+    columns: dict[str, list[Any]] = {
         "op": [kernel.operator.value for kernel in kernels],
         "layer": [kernel.layer for kernel in kernels],
         "name": [kernel.name for kernel in kernels],
@@ -68,3 +67,5 @@ def kernel_columns(forward_id: int, kernels: Sequence[ProfiledKernel], costs: Co
         "flops": [work.flops if work and at in main else None for at, work in enumerate(works)],
         "bytes": [work.bytes if work and at in main else None for at, work in enumerate(works)],
     }
+    known = {name: None if values.count(None) == len(values) else values for name, values in columns.items()}
+    return {"forward_id": forward_id, **known}

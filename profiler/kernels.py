@@ -8,7 +8,7 @@ before the forward is: see `profiler.profiled`.
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from engine.arithmetic import forward_sums
 from engine.batch import ForwardBatch
 from engine.clock import Clock
-from engine.observer import EngineObserver, Event, ForwardRecord
+from engine.observer import Event, ForwardRecord
 from engine.operator_costs import operator_costs
 from engine.request import Request
 from engine.shapes import ModelShape
 from profiler.kernel_profile import ANCHOR_NAME, profiled_kernels
 from profiler.kernel_rows import kernel_columns, placed
+from profiler.recorder import Recorder
 from traces.errors import TraceError
 
 if TYPE_CHECKING:
@@ -103,26 +104,24 @@ _LET_BY: AbstractContextManager[None] = nullcontext()
 
 
 class KernelRecorder:
-    """An EngineObserver that writes the kernels of watched forwards, each before `following` hears of it.
+    """An EngineObserver before a recorder: it writes a watched forward's kernels, then hands the forward on.
 
-    `append` is the trace writer's. The profiler's own files are kept in `folder`, which is made when there is
-    one. `shape` None leaves FLOPs and bytes unknown; `element_bytes` is the size of a weight and of a KV
-    element. TraceError if something cannot be written.
+    The profiler's own files are kept in `folder`, which is made when there is one. `shape` None leaves FLOPs
+    and bytes unknown; `element_bytes` is the size of a weight and of a KV element. TraceError if something
+    cannot be written.
     """
 
     def __init__(
         self,
-        following: EngineObserver,
+        recorder: Recorder,
         probe: KernelProbe,
-        append: Callable[[str, Mapping[str, Any], int], None],
         folder: Path,
         shape: ModelShape | None,
         *,
         element_bytes: int = 4,
     ) -> None:
-        self._following = following
+        self._recorder = recorder
         self._probe = probe
-        self._append = append
         self._folder = folder
         self._shape = shape
         self._element_bytes = element_bytes
@@ -130,18 +129,18 @@ class KernelRecorder:
 
     def on_request(self, request: Request) -> None:
         """Hand on a request's change."""
-        self._following.on_request(request)
+        self._recorder.on_request(request)
 
     def on_events(self, events: list[Event]) -> None:
         """Hand on decisions."""
-        self._following.on_events(events)
+        self._recorder.on_events(events)
 
     def on_forward(self, record: ForwardRecord) -> None:
         """Write what was seen of the forward, then hand it on."""
         window = self._probe.take(record.batch.forward_id)
         if window is not None:
             self._write(record, window)
-        self._following.on_forward(record)
+        self._recorder.on_forward(record)
 
     def _write(self, record: ForwardRecord, window: _Window) -> None:
         forward_id, result, shape = record.batch.forward_id, record.result, self._shape
@@ -155,7 +154,7 @@ class KernelRecorder:
             sums = forward_sums(record.batch)
             costs = operator_costs(shape, sums, self._element_bytes, self._element_bytes)
         if kernels:
-            self._append("kernels", kernel_columns(forward_id, kernels, costs), len(kernels))
+            self._recorder.write_kernels(kernel_columns(forward_id, kernels, costs), len(kernels))
 
 
 def _saved(profile: "profile", path: Path) -> dict[str, Any]:

@@ -122,6 +122,11 @@ class Recorder:
             self._note_pages(record)
         self._write_if_due(record.result_end_ns)
 
+    def write_kernels(self, columns: Columns, num_rows: int) -> None:
+        """Write rows of `kernels` at once: `columns` are all but rank, None where unknown throughout."""
+        self._append("kernels", columns, num_rows)
+        self._meta.note_told("kernels", {**columns, "rank": self._rank})
+
     def close(self, pool: PoolState | None = None) -> None:
         """Write what waits and seal the trace; `pool`, as the run left it, goes to meta. Once is enough."""
         if not self._closed:

@@ -138,6 +138,12 @@ def test_kernels_are_written_before_their_forward(run: tuple[Trace, Appended]) -
     assert {table for table, _ in log} == {"kernels", "forwards"}
 
 
+def test_the_trace_says_which_columns_are_known(run: tuple[Trace, Appended]) -> None:
+    states = run[0].meta["columns"]["kernels"]
+    assert {name for name, state in states.items() if state == "derived"} == {"tokens", "flops", "bytes"}
+    assert {name for name, state in states.items() if state == "missing"} == {"stream", "correlation"}
+
+
 def test_the_profilers_own_files_are_kept(run: tuple[Trace, Appended], kernels: pl.DataFrame) -> None:
     folder = run[0].path / "rank-0" / "profiles"
     files = sorted(folder.iterdir())
@@ -315,4 +321,4 @@ def test_an_operators_work_stands_in_its_longest_kernel() -> None:
     assert columns["flops"] == [None, 600, None]
     assert columns["bytes"] == [None, 70, None]
     assert columns["tokens"] == [2, 2, None]
-    assert kernel_columns(4, seen, None)["flops"] == [None] * 3
+    assert kernel_columns(4, seen, None)["flops"] is None

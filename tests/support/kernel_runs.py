@@ -76,12 +76,8 @@ def record_kernels(path: Path, every: int = EVERY) -> tuple[Trace, Appended]:
     writer = Appended(TraceWriter(path, {"provenance": "measured", "hardware": {"name": "a CPU"}}))
     recorder = Recorder(writer, TINY_SHAPE, clock=clock)
     folder = path / "rank-0" / "profiles"
-    engine = Engine(
-        config(),
-        executor,
-        clock=clock,
-        observer=KernelRecorder(recorder, probe, writer.append, folder, TINY_SHAPE),
-    )
+    observer = KernelRecorder(recorder, probe, folder, TINY_SHAPE)
+    engine = Engine(config(), executor, clock=clock, observer=observer)
     engine.run(requests())
     recorder.close(engine.cache.pool_state())
     return open_trace(path), writer
