@@ -79,7 +79,7 @@ class _Plan:
         )
         self._slots = columns["slots"]
         self._extend_tokens = int(extend_lens.sum())
-        self._extend = ExtendColumns(
+        self.extend_columns = ExtendColumns(
             tile_rows=columns["tile_rows"],
             tile_blocks=columns["tile_blocks"],
             first_tokens=columns["first_tokens"],
@@ -88,7 +88,7 @@ class _Plan:
             page_starts=columns["extend_page_starts"],
             pages=columns["pages"],
         )
-        self._decode = DecodeColumns(
+        self.decode_columns = DecodeColumns(
             seq_lens=columns["seq_lens"],
             split_lens=columns["split_lens"],
             page_starts=columns["decode_page_starts"],
@@ -104,9 +104,9 @@ class _Plan:
         out = qkv.new_empty((len(qkv), self._kernels.geometry.q_size))
         split = self._extend_tokens
         if split:
-            self._kernels.extend(layer, qkv, out, self._extend)
+            self._kernels.extend(layer, qkv, out, self.extend_columns)
         if len(qkv) > split:
-            self._kernels.decode(layer, qkv[split:], out[split:], self._decode, self._max_splits)
+            self._kernels.decode(layer, qkv[split:], out[split:], self.decode_columns, self._max_splits)
         return out
 
 

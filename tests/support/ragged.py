@@ -55,7 +55,9 @@ def reference(
     scores = torch.einsum("nhd,mhd->hnm", query.double(), key) * query.shape[2] ** -0.5
     positions = torch.arange(first_position, first_position + query.shape[0]).unsqueeze(1)
     behind = positions - torch.arange(key.shape[0])
-    hidden = (behind < 0) | (behind >= (window or len(key) + len(query)))
+    hidden = behind < 0
+    if window is not None:
+        hidden |= behind >= window
     scores = scores.masked_fill(hidden, -torch.inf)
     out = torch.einsum("hnm,mhd->nhd", scores.softmax(dim=-1), value)
     return out, scores.logsumexp(dim=-1)
@@ -65,9 +67,21 @@ class Ragged:
     """Sequences of random keys and values in pages in random order, with strangers' values all around."""
 
     def __init__(
-        self, shape: ModelShape, page_size: int, rows: list[tuple[int, int]], decodes: int, dtype: torch.dtype
+        self,
+        shape: ModelShape,
+        page_size: int,
+        rows: list[tuple[int, int]],
+        decodes: int,
+        dtype: torch.dtype,
+        *,
+        value_scale: float = 1.0,
+        rotate: bool = True,
     ) -> None:
-        """`rows` are (prefix, extend); the last `decodes` of them are decode rows."""
+        """`rows` are (prefix, extend); the last `decodes` of them are decode rows.
+
+        Values are normal with deviation `value_scale`. Without `rotate` all rotations are by nothing, so that
+        how they round in small types is left out of what attention gives.
+        """
         self.shape = shape
         self.rows = rows
         generator = torch.Generator().manual_seed(len(rows))
@@ -81,11 +95,15 @@ class Ragged:
             strange = torch.full((len(every_slot), 2 * shape.kv_size), STRANGE, dtype=dtype)
             self.kv.write(layer, every_slot, strange)
         table = rotary_table(shape, max((p + e for p, e in rows), default=0), CPU)
+        if not rotate:
+            table.fill_(1)
         rotations, new = [], []
         self.rotated: list[torch.Tensor] = []  # each row's whole sequence, queries and keys rotated
         for row, (prefix, extend) in enumerate(rows):
             size = (prefix + extend, shape.q_size + 2 * shape.kv_size)
-            qkv = torch.randn(size, generator=generator).to(dtype)
+            qkv = torch.randn(size, generator=generator)
+            qkv[:, -shape.kv_size :] *= value_scale
+            qkv = qkv.to(dtype)
             new.append(qkv[prefix:].clone())
             rotations.append(table[prefix : prefix + extend])
             rotate_(
