@@ -29,9 +29,7 @@ from traces.errors import TraceError
 if TYPE_CHECKING:
     from torch.profiler import profile
 
-__all__ = ["DEFAULT_EVERY", "KernelProbe", "KernelRecorder"]
-
-DEFAULT_EVERY = 50
+__all__ = ["KernelProbe", "KernelRecorder"]
 
 _GZIP_LEVEL = 3  # a third of the default's time for a tenth more bytes
 _QUIET = "99"  # above every level of Kineto's messages, which would go to standard error
@@ -51,7 +49,7 @@ class KernelProbe:
     Make it on the thread that first imported torch: the profiler is prepared there, which takes a second.
     """
 
-    def __init__(self, clock: Clock, *, every: int = DEFAULT_EVERY, on_gpu: bool = False) -> None:
+    def __init__(self, clock: Clock, *, every: int, on_gpu: bool = False) -> None:
         self.on_gpu = on_gpu
         self._clock = clock
         self._every = every
