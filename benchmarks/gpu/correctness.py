@@ -34,8 +34,6 @@ class Counts:
 
 def check_kernels(setting: Setting, log: Path) -> dict[str, Any]:
     """Run the tests in this process; what pytest prints goes to `log`."""
-    if not setting.on_gpu:
-        os.environ["TRITON_INTERPRET"] = "1"
     os.environ["CHUNKSCOPE_GPU_TESTS"] = "quick" if setting.quick else "full"
     counts = Counts()
     with log.open("w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):

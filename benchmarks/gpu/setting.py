@@ -3,9 +3,19 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DecodePoint", "ExtendPoint", "Setting", "full", "quick"]
+__all__ = ["SHARES", "DecodePoint", "ExtendPoint", "Setting", "full", "quick"]
 
 HERE = Path(__file__).parent
+SHARES = {  # of the script's seconds, which a phase may use up; most take far less
+    "machine": 0.05,
+    "correctness": 0.3,
+    "ceilings": 0.05,
+    "extend": 0.15,
+    "decode": 0.1,
+    "prefill": 0.1,
+    "batches": 0.15,
+    "recorder": 0.1,
+}
 
 
 @dataclass(frozen=True, slots=True)

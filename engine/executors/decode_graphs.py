@@ -27,7 +27,10 @@ __all__ = ["Capture", "CapturedGraph", "DecodeGraphs", "StaticAttention", "Stati
 
 
 class StaticDecodePlan(AttentionPlan, Protocol):
-    """An AttentionPlan for decode rows whose buffers stay in place: what a captured graph reads them by."""
+    """An AttentionPlan for decode rows whose buffers stay in place: what a captured graph reads them by.
+
+    Rows that no batch has been laid out for store nothing.
+    """
 
     def narrowed(self, rows: int) -> "StaticDecodePlan":
         """A plan for forwards of exactly `rows` rows, in the same buffers: the last one updated may run."""
@@ -38,9 +41,9 @@ class StaticDecodePlan(AttentionPlan, Protocol):
         ...
 
     def update(self, batch: ForwardBatch) -> None:
-        """Take in a batch that fits, perhaps one of no rows. Rows beyond it store nothing.
+        """Take in a batch that fits, queued on the current stream. Rows beyond it store nothing.
 
-        Queued on the current stream. What was captured before serves the new batch.
+        What was captured before serves the new batch.
         """
         ...
 
@@ -119,14 +122,14 @@ class DecodeGraphs:
             captured.held_bytes,
         )
 
-    def capture_all(self, page_size: int) -> None:
-        """Capture every size, on padding rows alone.
+    def capture_all(self) -> None:
+        """Capture every size, before the first forward: until then all rows are padding.
 
         The largest goes first, so that the others find room in its memory.
         """
-        no_rows = _without_rows(page_size)
+        if self._plans:
+            raise RuntimeError("decode graphs cannot all be captured any more: rows have been laid out")
         for size in reversed(self._sizes):
-            self._fill(no_rows, size, self._ids)
             self._graph(size)
 
     def _graph(self, size: int) -> CapturedGraph:
@@ -169,22 +172,3 @@ class DecodeGraphs:
         if any(draw.temperature > 0 for draw in draws):
             return sample(self._logits[:rows], draws)
         return self._ids[:rows]
-
-
-def _without_rows(page_size: int) -> ForwardBatch:
-    none, no_bytes = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8)
-    return ForwardBatch(
-        forward_id=0,
-        mode=ForwardMode.DECODE,
-        requests=[],
-        num_extend_seqs=0,
-        page_size=page_size,
-        rids=none,
-        attempts=none,
-        roles=no_bytes,
-        prefix_lens=none,
-        extend_lens=none,
-        cached_tokens=none,
-        input_ids=none,
-        pages=[],
-    )

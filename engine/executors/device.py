@@ -70,7 +70,6 @@ class DeviceExecutor:
             raise TypeError("the config has open options: call EngineConfig.resolve first")
         self._model = loaded.model
         self._device = loaded.device
-        self._page_size = config.page_size
         self._clock = clock
         self._probe = probe or NO_PROBE
         self._meter = memory_meter(loaded.device)
@@ -88,10 +87,10 @@ class DeviceExecutor:
 
     @torch.inference_mode()
     def capture_graphs(self) -> None:
-        """Capture all decode graphs, before a run; otherwise each waits until a batch first needs it."""
+        """Capture all decode graphs, before the first forward; else each waits until a batch needs it."""
         if self._graphs is not None:
             with nullcontext() if self._lane is None else torch.cuda.stream(self._lane.stream):
-                self._graphs.capture_all(self._page_size)
+                self._graphs.capture_all()
 
     def launch(self, batch: ForwardBatch) -> PendingForward:
         """Start one forward; see Executor."""
