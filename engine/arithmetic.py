@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.batch import ForwardBatch
+from engine.batch import MIDDLE_ROLES, ForwardBatch
 from engine.shapes import ModelShape
 
 __all__ = [
@@ -56,20 +56,37 @@ class ForwardCost:
 
 
 def forward_sums(batch: ForwardBatch) -> ForwardSums:
-    """Sums over the rows of `batch`, exact for any length."""
+    """Sums over the rows of `batch`, exact for any length.
+
+    Python integers row by row: for the few extend rows of a forward that is faster than arrays.
+    """
     cut = batch.num_extend_seqs
-    prefix = batch.prefix_lens[:cut].astype(np.int64)
-    extend = batch.extend_lens[:cut].astype(np.int64)
-    decode_seq = batch.seq_lens[cut:].astype(np.int64)
+    decode_tokens = batch.num_rows - cut
+    pairs_decode = int(batch.prefix_lens[cut:].sum(dtype=np.int64)) + decode_tokens
+    if not cut:
+        return ForwardSums(0, decode_tokens, decode_tokens, 0, 0, pairs_decode, 0, pairs_decode)
+    extend_tokens = prefix_tokens = pairs_prefix = pairs_causal = middle = 0
+    rows = zip(
+        batch.prefix_lens[:cut].tolist(),
+        batch.extend_lens[:cut].tolist(),
+        batch.roles[:cut].tolist(),
+        strict=True,
+    )
+    for prefix, extend, role in rows:
+        extend_tokens += extend
+        prefix_tokens += prefix
+        pairs_prefix += prefix * extend
+        pairs_causal += extend * (extend + 1) // 2
+        middle += role in MIDDLE_ROLES
     return ForwardSums(
-        extend_tokens=int(extend.sum()),
-        decode_tokens=len(decode_seq),
-        rows_with_logits=int(np.count_nonzero(~batch.is_middle)),
-        pairs_prefix=int((extend * prefix).sum()),
-        pairs_causal=int((extend * (extend + 1) // 2).sum()),
-        pairs_decode=int(decode_seq.sum()),
-        prefix_tokens=int(prefix.sum()),
-        kv_tokens=int((prefix + extend).sum() + decode_seq.sum()),
+        extend_tokens=extend_tokens,
+        decode_tokens=decode_tokens,
+        rows_with_logits=batch.num_rows - middle,
+        pairs_prefix=pairs_prefix,
+        pairs_causal=pairs_causal,
+        pairs_decode=pairs_decode,
+        prefix_tokens=prefix_tokens,
+        kv_tokens=prefix_tokens + extend_tokens + pairs_decode,
     )
 
 

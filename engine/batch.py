@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engine.request import Request
 
-__all__ = ["ForwardBatch", "ForwardMode", "Outcome", "Role", "StopReason"]
+__all__ = ["MIDDLE_ROLES", "ForwardBatch", "ForwardMode", "Outcome", "Role", "StopReason"]
 
 IntColumn = NDArray[np.int32]
 ByteColumn = NDArray[np.uint8]
@@ -31,6 +31,9 @@ class Role(IntEnum):
     MIDDLE = 2
     LAST = 3
     DECODE = 4
+
+
+MIDDLE_ROLES = (Role.FIRST, Role.MIDDLE)
 
 
 class Outcome(IntEnum):
@@ -97,9 +100,9 @@ class ForwardBatch:
 
     def is_middle_row(self, row: int) -> bool:
         """Whether one row is a middle chunk."""
-        return bool(self.roles[row] == Role.FIRST or self.roles[row] == Role.MIDDLE)
+        return self.roles[row] in MIDDLE_ROLES
 
     @property
     def is_middle(self) -> NDArray[np.bool_]:
         """(rows,) whether the row is a middle chunk, whose sample is dropped."""
-        return np.isin(self.roles, (Role.FIRST, Role.MIDDLE))
+        return np.isin(self.roles, MIDDLE_ROLES)

@@ -4,7 +4,7 @@ from array import array
 
 import numpy as np
 
-from engine.batch import ForwardBatch, Outcome, Role
+from engine.batch import MIDDLE_ROLES, ForwardBatch, Outcome
 from engine.cache import KVCache
 from engine.event_log import EventLog
 from engine.executors.protocol import NO_TOKEN, ForwardResult
@@ -13,8 +13,6 @@ from engine.request import FinishReason, Request
 from engine.reserve import Reserve
 
 __all__ = ["Results", "process_results"]
-
-MIDDLE = (Role.FIRST, Role.MIDDLE)
 
 
 class Results:
@@ -49,7 +47,7 @@ def process_results(
     attempts, roles = batch.attempts.tolist(), batch.roles.tolist()
     for i, request in enumerate(batch.requests):
         outcome = _outcome(request, attempts[i], roles[i])
-        if roles[i] in MIDDLE and outcome != Outcome.RETRACTED:
+        if roles[i] in MIDDLE_ROLES and outcome != Outcome.RETRACTED:
             request.inflight_middle_chunks -= 1
         index.append(request.output_len if outcome == Outcome.EMITTED else -1)
         if outcome == Outcome.EMITTED:
@@ -80,7 +78,7 @@ def _outcome(request: Request, attempt: int, role: int) -> Outcome:
     if request.finish_reason is not None:
         aborted = request.finish_reason is FinishReason.ABORT
         return Outcome.ABORTED if aborted else Outcome.FINISHED_DROPPED
-    return Outcome.MIDDLE_DROPPED if role in MIDDLE else Outcome.EMITTED
+    return Outcome.MIDDLE_DROPPED if role in MIDDLE_ROLES else Outcome.EMITTED
 
 
 def _emit(request: Request, token: int, eos_token_ids: frozenset[int]) -> None:

@@ -7,12 +7,11 @@ Williams, Waterman and Patterson, "Roofline: an insightful visual performance mo
 
 from typing import Any, NamedTuple
 
-from engine.arithmetic import ForwardSums
+from engine.arithmetic import ForwardSums, forward_sums
 from engine.batch import ForwardBatch
 from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost_profile import GemmProfile
-from profiler.cost_sums import quick_sums
 from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
 
 __all__ = ["OPERATORS", "RooflineCost"]
@@ -75,7 +74,7 @@ class RooflineCost:
 
     def forward_ns(self, batch: ForwardBatch) -> int:
         """Nanoseconds that a forward takes."""
-        return round(sum(self.operator_seconds(quick_sums(batch))) * 1e9)
+        return round(sum(self.operator_seconds(forward_sums(batch))) * 1e9)
 
     def operator_seconds(self, sums: ForwardSums) -> tuple[float, ...]:
         """Seconds of each of OPERATORS, in their order."""

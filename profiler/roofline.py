@@ -5,7 +5,9 @@ are the closed forms of `engine.arithmetic`: traffic is the least that a forward
 the most it can have. A point may stand above the roof, where a cache holds what is counted as traffic.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import polars as pl
 
@@ -14,7 +16,7 @@ from profiler.ceilings import Ceilings
 from profiler.sampling import evenly
 from profiler.tables import TraceLike, frame
 
-__all__ = ["Roof", "mode_summary", "roof_for", "roofline_points", "sample_by_mode"]
+__all__ = ["Roof", "mode_summary", "roof_for", "roofline_points", "sample_by_mode", "simulated_roof"]
 
 _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "flops_head")
 _BYTES = ("bytes_weights", "bytes_kv_read", "bytes_kv_write", "bytes_activation")
@@ -45,6 +47,22 @@ def roof_for(ceilings: Ceilings | None, dtype: object) -> Roof | None:
     if ceilings is None or rate is None or not isinstance(dtype, str):
         return None
     return Roof(dtype, rate, ceilings.copy_bytes_per_s)
+
+
+def simulated_roof(meta: Mapping[str, Any]) -> Roof | None:
+    """The peaks under which a trace was simulated; None for another trace."""
+    hardware = meta.get("hardware")
+    peaks = hardware.get("peaks") if isinstance(hardware, Mapping) else None
+    if meta.get("provenance") != "simulated" or not isinstance(peaks, Mapping):
+        return None
+    dtype, flops, moved = peaks.get("dtype"), peaks.get("flops_per_s"), peaks.get("bytes_per_s")
+    if not isinstance(dtype, str) or not _is_rate(flops) or not _is_rate(moved):
+        return None
+    return Roof(dtype, flops, moved)
+
+
+def _is_rate(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and value > 0
 
 
 def roofline_points(trace: TraceLike, roof: Roof | None = None) -> pl.DataFrame:

@@ -23,7 +23,7 @@ def answer(report: SaturationReport, chunks: Sequence[int] = ()) -> str:
     if not found.num_points:
         return "No saturation point: no forward here computes one prompt without a prefix."
     sizes = f"{found.num_sizes} size" + ("" if found.num_sizes == 1 else "s")
-    return f"No saturation point: {sizes} of forwards measured, 8 are needed."
+    return f"No saturation point: {sizes} of forwards, 8 are needed."
 
 
 def price(report: SaturationReport) -> str:

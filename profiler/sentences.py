@@ -172,10 +172,10 @@ def saturation_point(found: Summary) -> str:
         )
     if found["status"] == "not_saturated":
         return (
-            f"Forwards do not saturate in the measured range: throughput still rises at its end ({layout})."
+            f"Forwards do not saturate within the sizes seen: throughput still rises at its end ({layout})."
         )
     sizes = count(found["num_sizes"])
-    return f"The saturation point is not known: {sizes} sizes of forwards measured, 8 are needed ({layout})."
+    return f"The saturation point is not known: {sizes} sizes of forwards, 8 are needed ({layout})."
 
 
 def _ran(forwards: int) -> str:

@@ -43,6 +43,7 @@ def importing(*modules: str) -> set[str]:
         pytest.param(["engine.arithmetic"], id="engine.arithmetic"),
         pytest.param(["engine.shapes"], id="engine.shapes"),
         pytest.param(["engine.workload"], id="engine.workload"),
+        pytest.param(["engine.executors.simulated", "engine.peaks"], id="engine.executors.simulated"),
         pytest.param(modules_of("traces"), id="traces"),
         pytest.param(
             [name for name in modules_of("profiler") if name not in RUNS_AN_ENGINE], id="profiler's analyses"

@@ -32,20 +32,23 @@ def check_new(path: Path) -> None:
 def write_chrome(path: Path, items: Iterable[Item], about: Mapping[str, Any]) -> int:
     """Write a new file, compressed if its name ends in .gz; returns the number of events.
 
-    `about` becomes the file's metadata. It is written beside and renamed when it is complete, so that nothing
+    `about` becomes the file's metadata; a provenance that is not "measured" also stands beside each rank's
+    name, where a viewer shows it. The file is written beside and renamed when it is complete, so that nothing
     half is left. TraceError as in `check_new`, and for a file that cannot be written.
     """
     check_new(path)
     try:
         with new_file(path) as file:
-            return write_events(file, {"displayTimeUnit": "ms", "otherData": about}, _events(items))
+            source = about.get("provenance")
+            note = f" ({source})" if source not in (None, "measured") else ""
+            return write_events(file, {"displayTimeUnit": "ms", "otherData": about}, _events(items, note))
     except OSError as error:
         raise TraceError(f"{path}: cannot be written: {error.strerror}: give another place") from error
 
 
-def _events(items: Iterable[Item]) -> Iterator[str]:
-    """Each item's events, and before a thread's first one those that name it."""
-    threads = Threads()
+def _events(items: Iterable[Item], note: str) -> Iterator[str]:
+    """Each item's events, and before a thread's first one those that name it; `note` follows its process."""
+    threads = Threads(note)
     for item in items:
         events = _events_of(item, threads)
         for pid, tid, name, args in threads.take_new():

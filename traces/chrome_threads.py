@@ -45,7 +45,8 @@ class Named(NamedTuple):
 class Threads:
     """Numbers processes and threads; a slice that would overlap another gets a further thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: str = "") -> None:
+        self._note = note  # after the name of each process
         self._levels: dict[Track, list[_Level]] = {}
         self._ranks: set[int] = set()
         self._new: list[Named] = []
@@ -56,7 +57,7 @@ class Threads:
         pid = rank + 1
         if rank not in self._ranks:
             self._ranks.add(rank)
-            self._new.append(Named(pid, 0, "process_name", {"name": f"rank {rank}"}))
+            self._new.append(Named(pid, 0, "process_name", {"name": f"rank {rank}{self._note}"}))
             self._new.append(Named(pid, 0, "process_sort_index", {"sort_index": rank}))
         return pid
 

@@ -52,6 +52,8 @@ def check_traces(traces: Iterable[Path], machine: Machine) -> None:
     """Raise, naming the trace, unless all of them are complete and were recorded on this machine."""
     for path in traces:
         trace = open_trace(path)
+        if trace.meta.get("provenance") == "simulated":
+            raise UserError(f"{path}: simulated, so its peaks are given and not measured: leave it out")
         found = machine_of(trace.meta.get("hardware"))
         if found is None:
             raise UserError(f"{path}: does not say what it was recorded on: leave it out")

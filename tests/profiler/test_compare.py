@@ -245,6 +245,6 @@ def test_the_saturation_point_in_words() -> None:
         "(one prompt a forward, no prefix; smoother fit over 10 sizes)."
     )
     rising = saturation_point(point | {"status": "not_saturated", "tokens": None})
-    assert rising.startswith("Forwards do not saturate in the measured range")
+    assert rising.startswith("Forwards do not saturate within the sizes seen")
     few = saturation_point(point | {"status": "too_few_points", "tokens": None, "num_sizes": 3})
-    assert re.search(r"not known: 3 sizes of forwards measured, 8 are needed", few)
+    assert re.search(r"not known: 3 sizes of forwards, 8 are needed", few)

@@ -18,7 +18,6 @@ from engine.request import Request
 from engine.shapes import ModelShape
 from profiler.cost import OPERATORS, RooflineCost
 from profiler.cost_profile import load_gemm_profile
-from profiler.cost_sums import quick_sums
 from profiler.cost_table import EFFICIENCIES, OVERHEADS
 from profiler.hardware import find_card, peaks_of
 from profiler.tensor_parallel import shard
@@ -71,14 +70,6 @@ def seconds(cost: RooflineCost, rows: list[tuple[Role, int, int]]) -> dict[str, 
 lengths = st.integers(1, 2**31 - 2)  # a sequence is a token longer, and a 32-bit integer
 extend_rows = st.lists(st.tuples(st.sampled_from(EXTEND_ROLES), st.integers(0, 2**20), st.integers(1, 2**12)))
 decode_rows = st.lists(st.tuples(st.just(Role.DECODE), lengths, st.just(1)))
-
-
-@given(extend_rows, decode_rows)
-def test_quick_sums_are_those_of_the_arithmetic(
-    extends: list[tuple[Role, int, int]], decodes: list[tuple[Role, int, int]]
-) -> None:
-    b = batch([*extends[:6], *decodes[:6]])
-    assert quick_sums(b) == forward_sums(b)
 
 
 def test_a_long_prefill_by_hand() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.batch import ForwardMode
 from profiler.ceilings import Ceilings, GemmRate, Machine
-from profiler.roofline import Roof, mode_summary, roof_for, roofline_points, sample_by_mode
+from profiler.roofline import Roof, mode_summary, roof_for, roofline_points, sample_by_mode, simulated_roof
 from profiler.sampling import evenly
 from tests.support.three_runs import record_three_runs
 from tests.support.traces import MemoryTrace, forward
@@ -35,6 +35,28 @@ def costly(
 
 def points(*forwards: dict[str, Any], roof: Roof | None = ROOF) -> pl.DataFrame:
     return roofline_points(MemoryTrace({"forwards": forwards}), roof)
+
+
+PEAKS = {"dtype": "bfloat16", "flops_per_s": 9.89e14, "bytes_per_s": 4.8e12}
+
+
+def test_a_simulated_trace_lies_under_its_own_peaks() -> None:
+    meta = {"provenance": "simulated", "hardware": {"peaks": PEAKS}}
+    assert simulated_roof(meta) == Roof("bfloat16", 9.89e14, 4.8e12)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {"provenance": "measured", "hardware": {"peaks": PEAKS}},
+        {"provenance": "simulated", "hardware": 3},
+        {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"flops_per_s": None}}},
+        {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"bytes_per_s": 0}}},
+    ],
+)
+def test_other_traces_have_no_peaks(meta: dict[str, Any]) -> None:
+    assert simulated_roof(meta) is None
 
 
 def test_the_roof_is_the_lower_of_two_ceilings() -> None:

@@ -141,7 +141,7 @@ def test_not_saturated_and_too_few_say_what_to_do(rising: SaturationReport) -> N
         "chunkscope sweep --model 'a b' --tokens 8:8192 -o sweep.chunkscope"
     )
     few = saturation_report(swept([8, 16]))
-    assert answer(few) == "No saturation point: 2 sizes of forwards measured, 8 are needed."
+    assert answer(few) == "No saturation point: 2 sizes of forwards, 8 are needed."
 
 
 def test_the_basis_names_fit_points_and_what_is_not_covered(report: SaturationReport) -> None:

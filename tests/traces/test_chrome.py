@@ -76,6 +76,17 @@ def test_processes_and_threads_are_named_and_sorted_before_they_are_used(tmp_pat
             assert (event["pid"], event["tid"]) in seen
 
 
+@pytest.mark.parametrize(
+    ("provenance", "name"), [("simulated", "rank 3 (simulated)"), ("measured", "rank 3"), (None, "rank 3")]
+)
+def test_what_was_not_measured_says_so_beside_the_rank(
+    tmp_path: Path, provenance: str | None, name: str
+) -> None:
+    path = tmp_path / "t.json"
+    write_chrome(path, [Slice(Track(3, 0, "forwards"), "a", 0, 1)], {"provenance": provenance})
+    assert [e["args"]["name"] for e in read_chrome(path).of("M", "process_name")] == [name]
+
+
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=40))
 def test_slices_of_a_thread_nest_and_none_is_lost(spans: list[tuple[int, int]]) -> None:
     ordered = sorted(((start, start + length) for start, length in spans), key=lambda s: (s[0], -s[1]))

@@ -89,6 +89,12 @@ def test_a_trace_of_another_machine_is_refused_before_anything_is_measured(
     assert not store.exists()
 
 
+def test_a_simulated_trace_is_refused(tmp_path: Path, capfd: Capture) -> None:
+    with TraceWriter(tmp_path / "s.chunkscope", {"provenance": "simulated", "hardware": HERE}) as writer:
+        path = writer.path
+    assert "simulated, so its peaks are given" in refused(capfd, "ceilings", path, *QUICK)
+
+
 def test_a_growing_trace_is_refused(tmp_path: Path, capfd: Capture) -> None:
     path = tmp_path / "t.chunkscope"
     with TraceWriter(path, {"hardware": HERE}):

@@ -36,7 +36,7 @@ def timeline(request: pytest.FixtureRequest, runs: dict[str, Path]) -> Timeline:
 @pytest.fixture(scope="module")
 def chrome(timeline: Timeline, tmp_path_factory: pytest.TempPathFactory) -> Chrome:
     path = tmp_path_factory.mktemp("chrome") / "t.json"
-    write_chrome(path, draw(timeline, timeline.start_ns, timeline.end_ns), {})
+    write_chrome(path, draw(timeline, timeline.start_ns, timeline.end_ns), {"provenance": "simulated"})
     return read_chrome(path)
 
 

@@ -1,7 +1,7 @@
 """What a trace says of itself, as groups of names and values, and what its tables hold."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,17 @@ def facts(timeline: Timeline) -> list[Group]:
     ]
     return [
         ("trace", [*own, *((key, _value(single[key])) for key in ordered)]),
-        *((key, [(name, _value(value)) for name, value in parts[key].items()]) for key in parts),
+        *((key, list(_flat(parts[key]))) for key in parts),
     ]
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values, those of an object within under its name and a dot."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", _value(value)
 
 
 def table_facts(timeline: Timeline) -> list[TableFacts]:

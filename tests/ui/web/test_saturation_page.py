@@ -148,6 +148,17 @@ def test_kept_ceilings_are_the_roof(kept: Ceilings, told: str, runs: list[Timeli
     assert ("%" in text(parts["modes"])) is has_roof
 
 
+def test_the_peaks_of_a_simulated_device_are_its_roof(tmp_path: Path) -> None:
+    peaks = {"dtype": "bfloat16", "flops_per_s": 9.89e14, "bytes_per_s": 4.8e12}
+    hardware = {"device": "simulated", "name": "<b>H200", "peaks": peaks}
+    timeline = write_bare(tmp_path / "s.chunkscope", {"provenance": "simulated", "hardware": hardware})
+    evidence = EvidenceOf([timeline])(0)
+    assert evidence.roof is not None
+    assert evidence.roof.ridge == pytest.approx(206, abs=0.1)
+    told = text(parts_of(evidence, [], LIGHT)["ceilings"])
+    assert told.startswith("Peaks of the simulated <b>H200, each GPU: bf16 989 TFLOP/s, memory 4.80 TB/s. ")
+
+
 def test_chunk_sizes_of_the_same_setup_are_marked(runs: list[Timeline]) -> None:
     [mark] = chunk_marks(runs, 3)
     assert (mark.tokens, mark.label) == (128, "chunk 128 in B, C")

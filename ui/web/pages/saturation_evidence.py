@@ -10,7 +10,7 @@ import polars as pl
 
 from profiler.ceilings import Ceilings
 from profiler.ceilings_store import ceilings_of_trace
-from profiler.roofline import Roof, mode_summary, roof_for, roofline_points, sample_by_mode
+from profiler.roofline import Roof, mode_summary, roof_for, roofline_points, sample_by_mode, simulated_roof
 from profiler.saturation import prefill_points
 from profiler.saturation_report import SaturationReport, saturation_report
 from profiler.timeline.timeline import Timeline
@@ -92,9 +92,10 @@ def chunk_marks(runs: Sequence[Timeline], chosen: int) -> list[ChunkMark]:
 
 
 def _evidence(run: Run, trace: Trace) -> Evidence:
-    ceilings = ceilings_of_trace(trace.meta)
+    roof = simulated_roof(trace.meta)
+    ceilings = None if roof else ceilings_of_trace(trace.meta)
     model = trace.meta.get("model")
-    roof = roof_for(ceilings, model.get("dtype") if isinstance(model, Mapping) else None)
+    roof = roof or roof_for(ceilings, model.get("dtype") if isinstance(model, Mapping) else None)
     points = roofline_points(trace, roof)
     sample = sample_by_mode(points, DRAWN_PER_MODE)
     return Evidence(run.timeline, saturation_report(trace), ceilings, roof, mode_summary(points), sample)

@@ -122,6 +122,12 @@ def _ceilings(evidence: Evidence) -> str | list[Component | str]:
     """The roof in words, or why there is none and what would give one."""
     meta = evidence.timeline.trace.meta
     machine, ceilings, roof = machine_of(meta.get("hardware")), evidence.ceilings, evidence.roof
+    if ceilings is None and roof is not None:
+        return (
+            f"Peaks of the simulated {shown(str(meta['hardware'].get('name')))}, each GPU: "
+            f"{dtype_word(roof.dtype)} {flop_rate(roof.flops_per_s)}, memory {bandwidth(roof.bytes_per_s)}. "
+            "Forwards lie below them by the shares that the cost model assumes."
+        )
     if machine is None:
         return "The trace does not say what machine it is from, so no ceilings are drawn."
     if ceilings is None:
