@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.config import EngineConfig
 from engine.errors import ConfigError, WorkloadError
+from engine.limits import check_request
 from engine.observer import EngineObserver, ForwardRecord
 from engine.request import Request, SamplingParams
 from ui.errors import Interrupted
 from ui.interrupt import PatientClock, StopRequest
 from ui.provenance import run_meta
+from ui.words import plural
 
 if TYPE_CHECKING:
     from engine.clock import Clock
@@ -69,12 +71,15 @@ class Recording(ABC):
 
         Returns those whose `max_new_tokens` is lowered so that they can.
         """
-        gate = self._build(None)
+        refused = []
         for request in requests:
             try:
-                gate.submit(request)
+                check_request(request, self.config)
             except WorkloadError as error:
-                raise WorkloadError(f"{where(request)}: {error}") from None
+                refused.append(f"{where(request)}: {error}")
+        if refused:
+            others = f" ({plural(len(refused) - 1, 'other request')} cannot be served either)"
+            raise WorkloadError(refused[0] + (others if len(refused) > 1 else ""))
         return [r for r in requests if r.max_new_tokens < r.sampling.max_new_tokens]
 
     def record_run(
@@ -90,7 +95,7 @@ class Recording(ABC):
 
         def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
             engine = self._build(recorder)
-            engine.run(requests, step)
+            engine.run((request.fresh() for request in requests), step)  # so that ended ones take no memory
             return engine
 
         self._warm_up()

@@ -44,9 +44,12 @@ def command(
 ) -> None:
     """Record a run of a workload on a model.
 
-    A workload line holds rid; arrival_s; prompt_tokens (a length), prompt (text) or prompt_token_ids; and, if
-    wanted, max_new_tokens, ignore_eos, temperature, seed, stop_token_ids, prefix_group with prefix_tokens.
-    Requests that arrive at 0 are all queued before the first forward.
+    A workload line of Chunkscope holds rid; arrival_s; prompt_tokens (a length), prompt (text) or
+    prompt_token_ids; and, if wanted, max_new_tokens, ignore_eos, temperature, seed, stop_token_ids, priority,
+    prefix_group with prefix_tokens. Requests that arrive at 0 are all queued before the first forward.
+
+    Requests of recorded traces are as long as recorded and ignore EOS. Where two of Mooncake share a hash id,
+    their prompts share 512 tokens.
 
     With --executor simulated nothing is computed: the same engine runs on a virtual clock, a model of --gpu
     says how long its forwards take, and every request gives all of its max_new_tokens.
