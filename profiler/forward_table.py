@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from profiler.tables import TraceLike, frame
+from profiler.watched import slowed
 
 __all__ = ["UNKNOWN", "UNKNOWN_MODE", "UNKNOWN_TIME", "ForwardTable", "forward_table"]
 
@@ -39,6 +40,7 @@ class ForwardTable:
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     on_device: NDArray[np.bool_]
+    slowed: NDArray[np.bool_]  # by a profiler that watched: see profiler.watched
     plan_start_ns: NDArray[np.int64]
     plan_end_ns: NDArray[np.int64]
     result_end_ns: NDArray[np.int64]  # UNKNOWN_TIME where the trace lacks it
@@ -74,6 +76,7 @@ def forward_table(trace: TraceLike) -> ForwardTable:
             start_ns=pl.coalesce(*_STARTS),
             end_ns=pl.coalesce(*_ENDS),
             on_device=pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null(),
+            slowed=slowed(trace, forwards),
             plan_start_ns=pl.coalesce("plan_start_ns", *_STARTS),
             plan_end_ns=pl.coalesce("plan_end_ns", *_STARTS),
             result_end_ns=pl.col("result_end_ns").fill_null(UNKNOWN_TIME),

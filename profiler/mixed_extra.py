@@ -21,8 +21,10 @@ def mixed_extras(forwards: ForwardTable) -> Ints:
     It is the forward's device time less that of a decode-only forward of the same decode rows: the median of
     the DECODE forwards whose decode_tokens and kv_tokens are each within 25 % of the MIXED forward's
     decode_tokens and pairs_decode (the tokens its decode rows read). Never below 0, never above the forward.
+    Forwards slowed by a profiler have none and estimate none.
     """
-    length_ns = np.where(forwards.on_device, forwards.end_ns - forwards.start_ns, UNKNOWN)
+    told = forwards.on_device & ~forwards.slowed
+    length_ns = np.where(told, forwards.end_ns - forwards.start_ns, UNKNOWN)
     mixed = forwards.mode == ForwardMode.MIXED.value
     decode = forwards.mode == ForwardMode.DECODE.value
     extras = np.full(len(forwards), UNKNOWN, dtype=np.int64)

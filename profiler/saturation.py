@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine.batch import ForwardMode
 from profiler.tables import TraceLike, frame
 from profiler.throughput_fit import Curve, ParametricCurve, SmoothCurve, fit_parametric, fit_smoother
+from profiler.watched import slowed
 
 __all__ = ["LAYOUT", "RESAMPLES", "Saturation", "fit_saturation", "prefill_points", "saturation"]
 
@@ -45,9 +46,13 @@ class Saturation:
 
 
 def prefill_points(trace: TraceLike) -> pl.DataFrame:
-    """Forwards of one prompt without prefix: forward_id, tokens, time_ns (device), in order of forward_id."""
+    """Forwards of one prompt without prefix: forward_id, tokens, time_ns (device), in order of forward_id.
+
+    Those that a profiler slowed are left out.
+    """
+    forwards = frame(trace, "forwards")
     return (
-        frame(trace, "forwards")
+        forwards.filter(~slowed(trace, forwards))
         .filter(
             (pl.col("mode") == ForwardMode.EXTEND.value)
             & (pl.col("num_extend_seqs") == 1)

@@ -4,7 +4,7 @@ import polars as pl
 
 from profiler.tables import TraceLike, frame
 
-__all__ = ["unwatched", "watched_ids"]
+__all__ = ["slowed", "watched_ids"]
 
 
 def watched_ids(trace: TraceLike) -> pl.Series:
@@ -12,10 +12,10 @@ def watched_ids(trace: TraceLike) -> pl.Series:
     return frame(trace, "kernels")["forward_id"].drop_nulls().unique().sort()
 
 
-def unwatched(trace: TraceLike, forwards: pl.DataFrame) -> pl.DataFrame:
-    """Those of `forwards` that may be compared and fitted: the ones that were not watched.
+def slowed(trace: TraceLike, forwards: pl.DataFrame) -> pl.Series:
+    """(forwards,) whether watching made each of `forwards` slower than others: leave it out of fits.
 
-    Where all of them were, they are alike and all are kept.
+    Where all of them were watched they are alike, and none is left out.
     """
-    rest = forwards.filter(~pl.col("forward_id").is_in(watched_ids(trace).implode()).fill_null(False))
-    return forwards if rest.is_empty() else rest
+    watched = forwards["forward_id"].is_in(watched_ids(trace).implode()).fill_null(False)
+    return watched & (not watched.all())

@@ -13,13 +13,16 @@ from engine.batch import ForwardMode
 from engine.clock import MonotonicClock
 from engine.operator_costs import OperatorWork
 from engine.operators import Operator
+from profiler.forward_table import forward_table
 from profiler.kernel_coverage import forward_coverage, kernel_coverage
 from profiler.kernel_order import operators_in_order
 from profiler.kernel_profile import ProfiledKernel, profiled_kernels
 from profiler.kernel_rows import kernel_columns, placed
 from profiler.kernels import KernelProbe
+from profiler.mixed_extra import mixed_extras
+from profiler.saturation import prefill_points
 from profiler.tables import frame
-from profiler.watched import unwatched, watched_ids
+from profiler.watched import slowed, watched_ids
 from tests.support.kernel_runs import EVERY, Appended, GpuWindow, outputs_of, record_kernels
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
 from tests.support.traces import MemoryTrace, forward
@@ -184,15 +187,33 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pyte
         record_kernels(tmp_path / "t.chunkscope")
 
 
-def test_watched_forwards_are_kept_out_unless_there_are_no_others(run: tuple[Trace, Appended]) -> None:
+def test_watched_forwards_stand_apart_unless_there_are_no_others(run: tuple[Trace, Appended]) -> None:
     trace = run[0]
     forwards = frame(trace, "forwards")
-    rest = unwatched(trace, forwards)
-    assert rest["forward_id"].to_list() == [i for i in forwards["forward_id"] if i % EVERY]
+    assert slowed(trace, forwards).to_list() == [i % EVERY == 0 for i in forwards["forward_id"]]
     watched = forwards.filter(pl.col("forward_id") % EVERY == 0)
-    assert unwatched(trace, watched).equals(watched)
-    plain = MemoryTrace({"forwards": [forward(1, 0, 5)]})
-    assert unwatched(plain, frame(plain, "forwards")).height == 1
+    assert not slowed(trace, watched).any()
+
+
+def test_watched_forwards_take_no_part_in_estimates() -> None:
+    """Decodes of 10 ns, one of 50 that was watched; prompts of as many tokens, one of them watched."""
+    decodes = [
+        forward(i, 100 * i, 100 * i + (50 if i == 2 else 10), decode_tokens=1, kv_tokens=8) for i in range(4)
+    ]
+    mixed = {"decode_tokens": 1, "pairs_decode": 8}
+    one = {"num_extend_seqs": 1, "prefix_tokens": 0, "extend_tokens": 9}
+    trace = MemoryTrace(
+        {
+            "forwards": [
+                *decodes,
+                *(forward(i, 100 * i, 100 * i + 30, ForwardMode.MIXED, **mixed) for i in (4, 5)),
+                *(forward(i, 100 * i, 100 * i + 30, ForwardMode.EXTEND, **one) for i in (6, 7)),
+            ],
+            "kernels": [{"forward_id": i} for i in (2, 4, 6)],
+        }
+    )
+    assert mixed_extras(forward_table(trace)).tolist() == [-1, -1, -1, -1, -1, 20, -1, -1]
+    assert prefill_points(trace)["forward_id"].to_list() == [7]
 
 
 # A GPU's window, by hand.
