@@ -16,6 +16,8 @@ from engine.attention.triton_extend import ExtendColumns
 from engine.attention.triton_launch import PagedKernels
 from engine.batch import ForwardBatch
 from engine.kv_tensors import KVTensors
+from engine.marks import mark
+from engine.operators import Operator
 from engine.shapes import ModelShape
 
 __all__ = ["TritonPagedAttention"]
@@ -104,8 +106,10 @@ class _Plan:
         out = qkv.new_empty((len(qkv), self._kernels.geometry.q_size))
         split = self._extend_tokens
         if split:
+            mark(Operator.ATTENTION_EXTEND, layer)
             self._kernels.extend(layer, qkv, out, self.extend_columns)
         if len(qkv) > split:
+            mark(Operator.ATTENTION_DECODE, layer)
             self._kernels.decode(layer, qkv[split:], out[split:], self.decode_columns, self._max_splits)
         return out
 
