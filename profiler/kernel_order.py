@@ -16,7 +16,7 @@ _CYCLE = (Operator.QKV, Operator.O, Operator.GATE_UP, Operator.DOWN)
 _SPLIT_SUM = re.compile(r"split_?k.*reduce|reduce.*split_?k", re.IGNORECASE)
 _KINDS = (  # the first that fits counts: attention kernels of libraries may have gemm in their names too
     ("extend", re.compile(r"extend", re.IGNORECASE)),
-    ("decode", re.compile(r"attention|attn|flash|fmha|decode|merge_state", re.IGNORECASE)),
+    ("decode", re.compile(r"attention|attn|flash|fmha|decode|merge_", re.IGNORECASE)),
     ("norm", re.compile(r"norm", re.IGNORECASE)),
     ("copy", re.compile(r"store|rotate|rotary|rope|index_copy|memcpy|memset", re.IGNORECASE)),
     ("gemm", re.compile(r"gemm|gemv|cutlass|cublas|nvjet|matmul|xmma", re.IGNORECASE)),

@@ -62,7 +62,7 @@ class KernelProbe:
 
     def arm(self) -> None:
         """Begin to count forwards: a run has begun."""
-        self._armed = True
+        self._armed, self._seen = True, 0
 
     def window(self, batch: ForwardBatch) -> AbstractContextManager[None]:
         """See ForwardProbe."""

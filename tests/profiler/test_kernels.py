@@ -275,10 +275,10 @@ GRAPH_LAYER = [
     ("nvjet_tst_64x8_qkv", "QKV", 0),
     ("splitKreduce_kernel", "QKV", 0),
     ("store_kernel", "COPY", 0),
-    ("flash_decode_kernel", "ATTENTION_DECODE", 0),
-    ("flash_decode_merge_kernel", "ATTENTION_DECODE", 0),
+    ("decode_kernel", "ATTENTION_DECODE", 0),
+    ("merge_splits_kernel", "ATTENTION_DECODE", 0),
     ("nvjet_tst_64x8_o", "O", 0),
-    ("add_rms_norm_kernel", "NORM", 0),
+    ("rms_norm_kernel", "NORM", 0),
     ("cutlass_gemm", "GATE_UP", 0),
     ("silu_and_mul_kernel", "GATE_UP", 0),
     ("cutlass_gemm", "DOWN", 0),
@@ -286,7 +286,7 @@ GRAPH_LAYER = [
 GRAPH = [
     ("indexSelectLargeIndex", "OTHER", None),
     *((name, operator, layer) for layer in range(LAYERS) for name, operator, _ in GRAPH_LAYER),
-    ("add_rms_norm_kernel", "NORM", None),
+    ("rms_norm_kernel", "NORM", None),
     ("gemv_head", "HEAD", None),
     ("argmax", "OTHER", None),
 ]
@@ -306,7 +306,7 @@ def test_without_the_expected_matrix_products_a_graphs_order_says_nothing() -> N
     found = dict(zip(names, operators_in_order(names, LAYERS), strict=True))
     assert found["cutlass_gemm"] == (Operator.OTHER, None)
     assert found["rms_norm_kernel"] == (Operator.NORM, None)
-    assert found["flash_decode_kernel"] == (Operator.ATTENTION_DECODE, None)
+    assert found["decode_kernel"] == (Operator.ATTENTION_DECODE, None)
 
 
 def kernel(start_ns: int, end_ns: int, operator: Operator = Operator.OTHER) -> ProfiledKernel:
