@@ -2,8 +2,6 @@
 own, because Triton reads TRITON_INTERPRET when it is imported.
 """
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import assume, example, given, settings
@@ -17,10 +15,9 @@ from engine.attention.triton_merge import merge_states
 from engine.attention.triton_paged import TritonPagedAttention
 from engine.attention.triton_store import rotate_and_store
 from tests.support.counts import LONG
-from tests.support.interpreter import round_as_a_gpu_does
 from tests.support.ragged import LAYER, Ragged, attention_shape, reference
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "interpreter", "poisoned_memory")
 
 VALUE_SCALE = 0.2  # as large as the values for which the tolerances are usual
 TOLERANCE = {
@@ -35,20 +32,6 @@ few = settings(max_examples=400 if LONG else 8)
 dtypes = st.sampled_from(sorted(TOLERANCE, key=str))
 page_sizes = st.sampled_from([1, 3, 16, 128])
 heads = st.sampled_from([(1, 1), (4, 2), (3, 3), (5, 1), (20, 1)])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def poisoned_memory() -> Iterator[None]:
-    """New memory holds NaN: an element that nobody writes is seen."""
-    torch.set_deterministic_debug_mode("error")
-    assert torch.ones(1).new_empty(3).isnan().all()
-    yield
-    torch.set_deterministic_debug_mode("default")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def hardware_rounding() -> None:
-    round_as_a_gpu_does()
 
 
 def ragged(

@@ -1,6 +1,6 @@
 """Plans that stay where they are, and whole engines, on Triton's interpreter; run by test_triton.py."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -19,19 +19,11 @@ from engine.shapes import ModelShape
 from tests.support.ragged import LAYER, Ragged, attention_shape
 from tests.support.tiny_llama import load_tiny
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "interpreter", "poisoned_memory")
 
 SHAPE = attention_shape(4, 2, 16)
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 POOL = 512
-
-
-@pytest.fixture(autouse=True, scope="module")
-def poisoned_memory() -> Iterator[None]:
-    """New memory holds NaN: an element that nobody writes is seen."""
-    torch.set_deterministic_debug_mode("error")
-    yield
-    torch.set_deterministic_debug_mode("default")
 
 
 def decodes(prefixes: list[int], page_size: int = 4) -> Ragged:
@@ -45,7 +37,7 @@ def padded(tensor: torch.Tensor, rows: int) -> torch.Tensor:
 def test_a_static_plan_gives_each_batch_its_attention_and_the_rows_beyond_none() -> None:
     made = decodes([90, 3, 0, 64, 17])
     plan = TritonPagedAttention(SHAPE, made.kv).static_decode_plan(max_rows=6, max_pages=64)
-    for rows in (5, 2, 3):
+    for rows in (5, 2):
         part = decodes([90, 3, 0, 64, 17])
         batch = part.batch
         for column in ("prefix_lens", "extend_lens", "pages", "requests"):
@@ -96,9 +88,9 @@ def serve(
     clock = MonotonicClock()
     executor = DeviceExecutor(loaded, config, clock, attention=attention(loaded.shape, kv))
     engine = Engine(config, executor, clock=clock)
-    prompts = [[(7 * i + k) % 200 for i in range(length)] for k, length in enumerate((9, 36))]
+    prompts = [[(7 * i + k) % 200 for i in range(length)] for k, length in enumerate((5, 34))]
     first, second = requests = [
-        Request(k, str(k), prompt, SamplingParams(4, ignore_eos=True)) for k, prompt in enumerate(prompts)
+        Request(k, str(k), prompt, SamplingParams(5, ignore_eos=True)) for k, prompt in enumerate(prompts)
     ]
     modes = set()
     engine.submit(requests.pop(0))
