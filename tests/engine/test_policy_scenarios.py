@@ -263,6 +263,22 @@ def test_a_result_that_was_outstanding_at_the_preemption_changes_nothing() -> No
         assert request.output_ids == one_shot(request.prompt_token_ids, request.max_new_tokens)
 
 
+def test_what_an_urgent_request_has_cached_needs_no_room() -> None:
+    engine = make_engine(
+        132, chunked_prefill_size=256, max_running_requests=1, enable_priority_scheduling=True
+    )
+    prompts = Prompts()
+    engine.submit(prompts.request(100, 1, share=(1, 100), name="cached"))
+    run_all(engine)
+    engine.submit(prompts.request(20, 60))
+    _ = [engine.step() for _ in range(3)]
+    assert pool_tokens(engine) == (10, 100, 20)  # 110 more tokens are more than these and the victim's 57
+    urgent = prompts.request(110, 2, share=(1, 100), name="urgent")
+    urgent.priority = 11
+    engine.submit(urgent)
+    assert rows(engine.step()) == [("urgent", 100, 110)]
+
+
 def test_making_way_may_evict_what_the_urgent_request_had_matched() -> None:
     engine = make_engine(
         260, chunked_prefill_size=256, max_running_requests=5, enable_priority_scheduling=True

@@ -93,6 +93,7 @@ def test_a_request_that_not_even_alone_can_go_on_is_aborted_with_a_reason() -> N
     engine.step()
     assert request.finish_reason is FinishReason.ABORT
     assert request.abort_detail == "the KV pool cannot hold its next token"
+    assert engine.scheduler.reserve.tokens(1.0) == 0
     assert not engine.has_work
     assert engine.scheduler.ratio.current == engine.scheduler.ratio.initial
 
