@@ -12,7 +12,7 @@ from engine.observer import Budgets, Event, ForwardRecord
 from engine.request import Request
 from profiler.costing import Costing
 from profiler.row_block import Columns, Sums
-from traces.schema import TABLES, enum_code
+from traces.schema import TABLES
 
 __all__ = [
     "RequestVersion",
@@ -43,6 +43,7 @@ KNOWN_NUMBERS = {
     "evicted_pages": "plan.evicted_pages",
     "retracted_reqs": "plan.retracted_reqs",
     "inflight_middle_chunks": "plan.inflight_middle_chunks",
+    "padded_rows": "result.padded_rows",
 }
 """Columns of int64 that every forward has, and where in its record they are."""
 
@@ -59,6 +60,7 @@ OTHER_FIELDS = {
     "chunked_rid": "plan.chunked_rid",
     "memory_allocated_bytes": "result.memory_allocated_bytes",
     "memory_peak_bytes": "result.memory_peak_bytes",
+    "graph": "result.graph",
 }
 REQUEST_FIELDS = {
     "rid": "rid",
@@ -77,7 +79,6 @@ REQUEST_FIELDS = {
 }
 BUDGETS = ("total", "current", "input", "chunk")
 BUDGET_COLUMNS = [f"{budget}_budget_{edge}_tokens" for edge in ("start", "end") for budget in BUDGETS]
-GRAPH_NONE = enum_code("forwards", "graph", "NONE")
 
 _known_numbers = attrgetter(*KNOWN_NUMBERS.values())
 _other_values = attrgetter(*OTHER_FIELDS.values())
@@ -88,22 +89,15 @@ _types = {table: {field.name: field.type for field in schema} for table, schema 
 
 def forward_columns(records: Sequence[ForwardRecord], sums: Sums, costing: Costing | None) -> Columns:
     """The trace's `forwards` columns but rank. Without `costing` FLOPs, bytes and activations are absent."""
-    count = len(records)
     told = np.array([_known_numbers(record) for record in records], dtype=np.int64)
     costs = costing.columns(sums) if costing else {}
-    numbers = {
-        **dict(zip(KNOWN_NUMBERS, told.T, strict=True)),
-        **sums,
-        **costs,
-        "padded_rows": np.zeros(count, dtype=np.int64),
-    }
+    numbers = {**dict(zip(KNOWN_NUMBERS, told.T, strict=True)), **sums, **costs}
     del numbers["rows_with_logits"]
     others = zip(*((*_other_values(record), *_budgets(record)) for record in records), strict=True)
     names = (*OTHER_FIELDS, *BUDGET_COLUMNS)
     return {
         **_numbers(numbers),
         **{name: _typed("forwards", name, values) for name, values in zip(names, others, strict=True)},
-        "graph": _typed("forwards", "graph", (GRAPH_NONE,) * count),
     }
 
 

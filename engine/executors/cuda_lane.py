@@ -29,21 +29,14 @@ class CudaLane:
         self._times = EventClock(now, clock.now_ns())
 
     def enqueue(
-        self,
-        prepare: Callable[[], ReadyForward],
-        run: Callable[[ReadyForward], torch.Tensor],
-        meter: MemoryMeter,
-        *,
-        large: bool,
+        self, ready: ReadyForward, run: Callable[[ReadyForward], torch.Tensor], meter: MemoryMeter
     ) -> "_CudaForward":
-        """Queue a forward's inputs, its computation, and the copy of its (rows,) sampled ids to the host.
+        """Queue a forward whose inputs have been queued, and the copy of its (rows,) ids to the host.
 
-        The events stand around the computation alone: on an idle stream an event passes at once, and the
-        host's work on the inputs would count as the device's.
+        The events stand around `run` alone: on an idle stream an event passes at once, and the host's work on
+        the inputs would count as the device's. `meter` has been started.
         """
         with torch.cuda.stream(self.stream):
-            ready = prepare()
-            meter.start(large=large)
             queued_ns = self._clock.now_ns()
             start = _recorded()
             sampled = run(ready)

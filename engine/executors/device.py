@@ -127,9 +127,11 @@ class DeviceExecutor:
     @torch.inference_mode()
     def _enqueue(self, batch: ForwardBatch, lane: CudaLane) -> PendingForward:
         """Put a forward on the stream; nothing here waits for the device."""
-        large = batch.num_extend_seqs > 0
-        with self._probe.window(batch):
-            return lane.enqueue(partial(self._ready, batch), self._run, self._meter, large=large)
+        with torch.cuda.stream(lane.stream):
+            ready = self._ready(batch)
+            self._meter.start(large=batch.num_extend_seqs > 0)
+        with self._probe.window(batch):  # not around the above, where a graph may be captured
+            return lane.enqueue(ready, self._run, self._meter)
 
     def _decode_graphs(
         self, config: EngineConfig, max_rows: int, capture: Capture | None

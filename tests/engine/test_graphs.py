@@ -2,11 +2,13 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from engine.batch import ForwardMode
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -15,11 +17,15 @@ from engine.executors.graph_sizes import graph_sizes, padded_size
 from engine.executors.protocol import GraphKind
 from engine.executors.ready import ReadyForward
 from engine.kv_tensors import KVTensors
+from engine.observer import EngineObserver
 from engine.request import Request, SamplingParams
 from engine.shapes import ModelShape
+from profiler.recorder import Recorder
 from tests.engine.recorded_graph import RecordedGraphs
 from tests.engine.static_attention import StaticTorchAttention
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
+from traces.reader import open_trace
+from traces.writer import TraceWriter
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -136,6 +142,8 @@ def test_graphs_captured_beforehand_serve_every_batch() -> None:
     outputs, _ = _served(graphed)
     assert graphed.graphs.captures == len(graph_sizes(8))
     assert outputs == _served(Forwards(load_tiny(SHAPE), pool=POOL))[0]
+    with pytest.raises(RuntimeError, match="captured any more"):
+        graphed.executor.capture_graphs()
 
 
 def test_the_peak_of_a_replay_counts_what_the_graph_computes_in() -> None:
@@ -156,27 +164,44 @@ def _decode_once(forwards: Forwards) -> Any:
     return forwards.run(decode=[request])
 
 
-def _outputs(executor: DeviceExecutor, config: EngineConfig, clock: MonotonicClock) -> list[list[int]]:
-    engine = Engine(config, executor, clock=clock)
+def _outputs(
+    executor: DeviceExecutor, config: EngineConfig, clock: MonotonicClock, observer: EngineObserver | None
+) -> list[list[int]]:
+    engine = Engine(config, executor, clock=clock, observer=observer)
     requests = [
-        Request(
-            i, f"r{i}", prompt, SamplingParams(5 + 2 * i, temperature=0.7 * (i == 2), seed=i, ignore_eos=True)
-        )
+        Request(i, f"r{i}", prompt, SamplingParams(5 + 2 * i, 0.7 * (i == 2), seed=i, ignore_eos=True))
         for i, prompt in enumerate(_prompts([20, 7, 13, 2]))
     ]
-    graphs: list[int] = []
-    engine.run(requests, lambda record: graphs.append(record.result.graph))
-    assert GraphKind.NONE in graphs
+    engine.run(requests)
     return [request.output_ids for request in requests]
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_a_replay_takes_the_tokens_that_the_forward_before_samples(mixed: bool) -> None:
+def test_a_replay_takes_the_tokens_that_the_forward_before_samples(mixed: bool, tmp_path: Path) -> None:
     """Under overlap: replays after replays of other sizes, after prefills and before mixed forwards."""
     config = _config(chunked_prefill_size=8, enable_mixed_chunk=mixed)
     clock = MonotonicClock()
     graphed = Graphed()
-    executor = graphed.executor
-    outputs = _outputs(executor, config, clock)
-    assert graphed.graphs.replays > 3
-    assert outputs == _outputs(DeviceExecutor(load_tiny(SHAPE), config, clock), config, clock)
+    path = tmp_path / "t.chunkscope"
+    recorder = Recorder(TraceWriter(path, {"provenance": "measured"}), SHAPE, clock=clock)
+    outputs = _outputs(graphed.executor, config, clock, recorder)
+    recorder.close()
+    assert outputs == _outputs(DeviceExecutor(load_tiny(SHAPE), config, clock), config, clock, None)
+    told = open_trace(path).table("forwards").select(["mode", "graph", "padded_rows", "decode_tokens"])
+    forwards = told.to_pylist()
+    replayed = [row for row in forwards if row["graph"] == GraphKind.FULL]
+    assert len(replayed) == graphed.graphs.replays > 3
+    assert {row["mode"] for row in replayed} == {ForwardMode.DECODE}
+    assert all(row["decode_tokens"] + row["padded_rows"] in graph_sizes(4) for row in replayed)
+    assert any(row["padded_rows"] for row in replayed)
+    assert {row["padded_rows"] for row in forwards if row["graph"] == GraphKind.NONE} == {0}
+
+
+def test_a_batch_that_the_plan_has_no_room_for_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.executors.device.MAX_GRAPH_PAGES", 16)
+    graphed = Graphed(cuda_graph_max_bs=2)
+    requests = [graphed.add(prompt) for prompt in _prompts([6, 9])]
+    for request in requests:
+        graphed.prefill(request, 9)
+    assert graphed.run(decode=requests[:1]).graph == GraphKind.FULL
+    assert graphed.run(decode=requests[1:]).graph == GraphKind.NONE  # 10 pages, of 8 for each row
