@@ -82,7 +82,8 @@ def test_a_wrong_file_or_option_is_one_line(
 def test_a_prompt_beyond_the_context_names_the_mend(
     tmp_path: Path, workload: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    args = ["--workload", workload, "--context-length", 45, "-o", tmp_path / "t.chunkscope"]
+    args = ["--workload", workload, "--context-length", 35, "-o", tmp_path / "t.chunkscope"]
     line = refused(capfd, "run", "--model", write_model(tmp_path), *args)
-    assert f"{workload}:5: request 'azure-5': 50 prompt tokens reach the context length 45: raise" in line
+    assert f"{workload}:3: request 'azure-3': 40 prompt tokens reach the context length 35: raise" in line
     assert "--context-length" in line
+    assert line.endswith("(1 other request cannot be served either)\n")
