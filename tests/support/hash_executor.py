@@ -14,6 +14,7 @@ from engine.batch import ForwardBatch
 from engine.executors.protocol import NO_TOKEN, ForwardResult
 
 VOCAB = 50
+EOS = frozenset({3})
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from engine.observer import EngineObserver, Event, ForwardRecord
 from engine.request import Request
 from engine.shapes import ModelShape
 from profiler.recorder import Recorder
-from tests.support.hash_executor import HashExecutor, HashForward
+from tests.support.hash_executor import EOS, HashExecutor, HashForward
 from tests.support.workloads import Arrival
 from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
@@ -133,7 +133,8 @@ def _record(
     kept = Kept(recorder)
     assert config.max_total_tokens is not None
     executor = HashExecutor(config.max_total_tokens // config.page_size, config.page_size)
-    engine = Engine(config, TimedExecutor(executor, clock, tick_ns), clock=clock, observer=kept)
+    timed = TimedExecutor(executor, clock, tick_ns)
+    engine = Engine(config, timed, clock=clock, observer=kept, eos_token_ids=EOS)
     drive(engine)
     recorder.close(engine.cache.pool_state())
     return open_trace(path), kept

@@ -86,9 +86,33 @@ def crowds(draw: st.DrawFn) -> tuple[EngineConfig, list[Arrival]]:
     out = []
     for at in range(draw(st.integers(3, 12))):
         length = draw(st.one_of(st.integers(1, 4), st.integers(1, 40)))
-        sampling = SamplingParams(max_new_tokens=draw(st.integers(15, 50)), ignore_eos=True)
+        # Only what may end early is admitted on the hope that it does, and retracted where it does not.
+        ignore_eos = draw(st.sampled_from([True, False, False, False]))
+        sampling = SamplingParams(max_new_tokens=draw(st.integers(15, 50)), ignore_eos=ignore_eos)
         prompt = tuple((at * 11 + i) % 50 for i in range(length))
         start, priority = at * draw(st.integers(0, 3)), draw(PRIORITIES)
+        out.append(Arrival(start, prompt, sampling, priority=priority))
+    return config, out
+
+
+@st.composite
+def rivals(draw: st.DrawFn) -> tuple[EngineConfig, list[Arrival]]:
+    """Requests for few slots that grow more urgent, so that they take each other's place."""
+    low_first = draw(st.booleans())
+    config = replace(
+        draw(configs()),
+        max_running_requests=draw(st.integers(1, 3)),
+        enable_priority_scheduling=True,
+        disable_priority_preemption=False,
+        priority_scheduling_preemption_threshold=draw(st.integers(0, 2)),
+        schedule_low_priority_values_first=low_first,
+    )
+    out = []
+    for at in range(draw(st.integers(2, 8))):
+        prompt = tuple((at * 11 + i) % 50 for i in range(draw(st.integers(1, 30))))
+        sampling = SamplingParams(max_new_tokens=draw(st.integers(1, 30)), ignore_eos=draw(st.booleans()))
+        urgency = draw(st.integers(at, at + 3))
+        start, priority = 2 * at + draw(st.integers(0, 3)), -urgency if low_first else urgency
         out.append(Arrival(start, prompt, sampling, priority=priority))
     return config, out
 
@@ -119,4 +143,4 @@ def arrivals(draw: st.DrawFn) -> list[Arrival]:
 
 def scenarios() -> st.SearchStrategy[tuple[EngineConfig, list[Arrival]]]:
     """An engine's options and what arrives at it."""
-    return st.one_of(st.tuples(configs(), arrivals()), crowds())
+    return st.one_of(st.tuples(configs(), arrivals()), crowds(), rivals())
