@@ -106,9 +106,7 @@ class Ragged:
             qkv = qkv.to(dtype)
             new.append(qkv[prefix:].clone())
             rotations.append(table[prefix : prefix + extend])
-            rotate_(
-                qkv.view(len(qkv), -1, shape.head_dim)[:, : -shape.num_kv_heads], table[: prefix + extend]
-            )
+            rotate_(self._heads(qkv)[:, : -shape.num_kv_heads], table[: prefix + extend])
             self.rotated.append(qkv)
             self.kv.write(LAYER, self.slots(row)[:prefix], qkv[:prefix, shape.q_size :])
         self.rotations = torch.cat(rotations)
@@ -137,11 +135,17 @@ class Ragged:
         """(tokens, q_size) in float64."""
         outs = []
         for qkv, (prefix, _) in zip(self.rotated, self.rows, strict=True):
-            heads = qkv.view(len(qkv), -1, self.shape.head_dim)
-            query, key, value = heads.split([self.shape.num_heads, *[self.shape.num_kv_heads] * 2], dim=1)
+            query, key, value = self._heads(qkv).split(
+                [self.shape.num_heads, *[self.shape.num_kv_heads] * 2], dim=1
+            )
             out, _ = reference(query[prefix:], key, value, prefix, window)
             outs.append(out.reshape(len(out), self.shape.q_size))
         return torch.cat(outs)
+
+    def _heads(self, qkv: torch.Tensor) -> torch.Tensor:
+        """(tokens, heads, head_dim) of queries, keys and values in this order."""
+        heads = self.shape.num_heads + 2 * self.shape.num_kv_heads
+        return qkv.view(len(qkv), heads, self.shape.head_dim)
 
     def _batch(self, page_size: int, decodes: int) -> ForwardBatch:
         num = len(self.rows)
