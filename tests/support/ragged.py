@@ -135,9 +135,8 @@ class Ragged:
         """(tokens, q_size) in float64."""
         outs = []
         for qkv, (prefix, _) in zip(self.rotated, self.rows, strict=True):
-            query, key, value = self._heads(qkv).split(
-                [self.shape.num_heads, *[self.shape.num_kv_heads] * 2], dim=1
-            )
+            sizes = [self.shape.num_heads, self.shape.num_kv_heads, self.shape.num_kv_heads]
+            query, key, value = self._heads(qkv).split(sizes, dim=1)
             out, _ = reference(query[prefix:], key, value, prefix, window)
             outs.append(out.reshape(len(out), self.shape.q_size))
         return torch.cat(outs)

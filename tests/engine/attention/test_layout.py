@@ -92,11 +92,11 @@ def test_a_newer_card_takes_the_newest_entry_below_it() -> None:
 
 
 def test_columns_name_each_token_s_slot_and_each_row_s_pages() -> None:
-    made = Ragged(attention_shape(1, 1, 16), 4, [(3, 6), (0, 0), (8, 1)], 1, torch.float32)
+    made = Ragged(attention_shape(1, 1, 16), 4, [(3, 6), (4, 0), (8, 1)], 1, torch.float32)
     new = torch.cat([made.slots(0)[3:], made.slots(2)[8:]])
     assert token_slots(made.batch).tolist() == new.tolist()
-    assert flat_pages(made.batch).tolist() == [*made.pages[0], *made.pages[2]]
-    assert page_starts(made.batch).tolist() == [0, 3, 3]
+    assert flat_pages(made.batch).tolist() == [*made.pages[0], *made.pages[1], *made.pages[2]]
+    assert page_starts(made.batch).tolist() == [0, 3, 4]
 
 
 @given(st.lists(st.lists(st.integers(-5, 2**31 - 1), max_size=9), min_size=1, max_size=5))
