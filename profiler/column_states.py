@@ -19,7 +19,7 @@ TOLD_BY_SOME = {
 """By table, the columns that an executor, scheduler or profiler may leave unknown."""
 
 NEVER_TOLD = {
-    "requests": ("peer_name", "priority"),
+    "requests": ("peer_name",),
     "events": ("bytes", "peer_rid", "last"),
 }
 KERNEL_COSTS = ("tokens", "flops", "bytes")

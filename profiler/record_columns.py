@@ -75,6 +75,7 @@ REQUEST_FIELDS = {
     "finish_ns": "finish_ns",
     "finish_reason": "finish_reason",
     "retractions": "retractions",
+    "priority": "priority",
     "ignore_eos": "sampling.ignore_eos",
 }
 BUDGETS = ("total", "current", "input", "chunk")

@@ -44,7 +44,7 @@ def test_the_pairs_of_a_long_prompt_do_not_depend_on_its_cuts(tmp_path: Path) ->
 def test_a_run_cut_short_anywhere_keeps_every_rule_and_shows_what_was_in_flight(tmp_path: Path) -> None:
     config = EngineConfig(chunked_prefill_size=8, enable_mixed_chunk=True, schedule_conservativeness=0.01)
     config = config.resolve(max_total_tokens=150, context_length=1000)
-    sampling = SamplingParams(max_new_tokens=30, ignore_eos=True)
+    sampling = SamplingParams(max_new_tokens=30, ignore_eos=False)
     todo = [Arrival(4 * i, tuple(range(i, i + 20)), sampling) for i in range(8)]
     path, rounds = tmp_path / "t.chunkscope", count()
 

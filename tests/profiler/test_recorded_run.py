@@ -170,7 +170,7 @@ def test_each_request_is_as_it_ended(run: tuple[Trace, Kept]) -> None:
             request.first_token_ns,
         )
         assert (row["max_new_tokens"], row["ignore_eos"]) == (request.max_new_tokens, False)
-        assert (row["priority"], row["peer_name"], row["wants_logprobs"]) == (None, None, False)
+        assert (row["priority"], row["peer_name"], row["wants_logprobs"]) == (0, None, False)
         assert len(row["prefix_hashes"]) == request.prompt_len // 64
 
 

@@ -1,6 +1,7 @@
 """`chunkscope run`: record a run of a workload on a model, on a device or simulated."""
 
 import shlex
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def command(
     from ui.tables import narrator, say
 
     gpu = GpuOptions.take(options)
-    config = EngineConfig(**options)
+    config = EngineConfig(**options, random_seed=seed)
     simulated = executor == "simulated"
     if simulated:
         _require_unused(device, threads)
@@ -91,12 +92,24 @@ def command(
         loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
         session = Session(loaded, config)
     lowered = session.check(workload.requests, workload.where)
-    for line in chain(session.assumptions(), workload_lines(workload), lowered_lines(workload, lowered)):
+    lines = chain(
+        _policy_lines(config.schedule_policy, session.config.schedule_policy),
+        session.assumptions(),
+        workload_lines(workload),
+        lowered_lines(workload, lowered),
+    )
+    for line in lines:
         say(console, line)
     about = about_workload(workload, limit=limit, time_scale=time_scale)
     with RunProgress(console, output.name, workload.requests) as progress:
         session.record_run(workload.requests, output, seed=seed, workload=about, on_step=progress.step)
     say(console, f"The trace is in {output}. Next: {program()} stats {shlex.quote(str(output))}")
+
+
+def _policy_lines(asked: str, runs: str) -> Iterator[str]:
+    """Say so where another policy runs than the one asked for."""
+    if runs != asked:
+        yield f"--schedule-policy {asked} asks the prefix cache, which is off: {runs} runs"
 
 
 def _require_unused(device: str, threads: int | None) -> None:
