@@ -18,7 +18,7 @@ from engine.shapes import ModelShape
 __all__ = ["measure_decode", "measure_extend"]
 
 Calls = list[Callable[[], torch.Tensor]]
-SHARE_OF_MEMORY = 3  # a point may take a third of what is free: its keys are there up to three times
+COPIES = 4  # of a point's keys and values that must fit: in pages, in order, dense, and room to spare
 
 
 @torch.inference_mode()
@@ -122,8 +122,10 @@ def _paged(setting: Setting, shape: ModelShape, rows: list[tuple[int, int]], dec
     device, dtype = torch.device(setting.device), getattr(torch, setting.dtype)
     layer_bytes = sum(prefix + extend for prefix, extend in rows) * 2 * shape.kv_size * dtype.itemsize
     layers = beyond_cache(layer_bytes, device)
-    if setting.on_gpu and layers * layer_bytes * SHARE_OF_MEMORY > torch.cuda.mem_get_info()[0]:
-        return None
+    if setting.on_gpu:
+        torch.cuda.empty_cache()  # what the point before has left
+        if layers * layer_bytes * COPIES > torch.cuda.mem_get_info()[0]:
+            return None
     size = setting.page_size
     return make_batch(shape, rows, decodes, layers=layers, page_size=size, dtype=dtype, device=device)
 

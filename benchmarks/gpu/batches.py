@@ -45,9 +45,9 @@ def make_batch(
     new = _new_tokens(rows).to(device)
     qkv, keys_values = [], []
     for layer in range(layers):
-        stored = torch.randn((len(slots), 2 * shape.kv_size), device=device).to(dtype)
+        stored = torch.randn((len(slots), 2 * shape.kv_size), dtype=dtype, device=device)
         kv.write(layer, slots, stored)
-        query = torch.randn((len(new), shape.q_size), device=device).to(dtype)
+        query = torch.randn((len(new), shape.q_size), dtype=dtype, device=device)
         qkv.append(torch.cat([query, stored[new]], dim=1))
         keys_values.append(stored.view(-1, 2, shape.num_kv_heads, shape.head_dim))
     return Paged(_batch(rows, decodes, pages, page_size), kv, qkv, keys_values)

@@ -55,7 +55,7 @@ def measure_ceilings(setting: Setting) -> dict[str, Any]:
 
 def _gemm(size: int, device: torch.device, dtype: torch.dtype, repeats: int) -> dict[str, float]:
     count = beyond_cache(2 * size * size * dtype.itemsize, device)
-    pairs = [[torch.randn(size, size, device=device).to(dtype) for _ in range(2)] for _ in range(count)]
+    pairs = [[torch.randn(size, size, dtype=dtype, device=device) for _ in range(2)] for _ in range(count)]
     out = torch.empty_like(pairs[0][0])
     timed = time_calls([lambda a=a, b=b: torch.mm(a, b, out=out) for a, b in pairs], device, repeats)  # type: ignore[misc]
     return {"size": size, "flops_per_s": timed.rate(2 * size**3), "median_ns": timed.median_ns}

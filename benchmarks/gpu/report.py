@@ -110,4 +110,4 @@ def _lacking(phase: Mapping[str, Any]) -> Iterator[str]:
     if "error" in phase:
         yield phase["error"].strip().splitlines()[-1]
     elif phase["result"].get("left_out"):
-        yield f"no time for {', '.join(phase['result']['left_out'])}"
+        yield f"left out {', '.join(phase['result']['left_out'])}"

@@ -6,7 +6,6 @@ from benchmarks.gpu.setting import Setting
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.errors import ConfigError
 from engine.executors.device import DeviceExecutor
 from engine.models.loader import LoadedModel, default_max_total_tokens, load_model
 from engine.observer import EngineObserver, Event, ForwardRecord, NullObserver
@@ -51,22 +50,22 @@ class Server:
     """One executor, and an engine of its own for each batch: graphs stay, the prefix cache is off."""
 
     def __init__(self, setting: Setting, max_rows: int, prompt_tokens: int, new_tokens: int) -> None:
-        """ConfigError when the KV pool of so many requests does not fit beside the weights."""
+        """Serves up to `max_rows` requests at once, or as many as the memory beside the weights holds."""
         self.loaded = load(setting)
         self.clock = MonotonicClock()
         self._prompt_tokens = prompt_tokens
         self._new_tokens = new_tokens
         self._rids = count()
         context = prompt_tokens + new_tokens
-        pages = max_rows * (-(-context // setting.page_size) + 2)  # a page more at the end, one in reserve
-        pool = pages * setting.page_size
-        if setting.on_gpu and pool > default_max_total_tokens(self.loaded, setting.page_size):
-            raise ConfigError(f"{pool} tokens of KV do not fit beside the weights")
+        of_a_row = (-(-context // setting.page_size) + 2) * setting.page_size  # two pages to spare
+        fitting = default_max_total_tokens(self.loaded, setting.page_size) // of_a_row
+        self.max_rows = min(max_rows, fitting) if setting.on_gpu else max_rows
+        pool = self.max_rows * of_a_row
         self._config = EngineConfig(
             chunked_prefill_size=CHUNK,
             page_size=setting.page_size,
             disable_radix_cache=True,
-            max_running_requests=max_rows,
+            max_running_requests=self.max_rows,
         ).resolve(max_total_tokens=pool, context_length=self.loaded.shape.max_position_embeddings)
         self._executor = DeviceExecutor(self.loaded, self._config, self.clock)
 

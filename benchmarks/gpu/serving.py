@@ -70,7 +70,10 @@ def measure_batches(setting: Setting, deadline: Deadline) -> list[dict[str, Any]
     """Rows that decode together, planning overlapped; throughput by the time from result to result."""
     server = Server(setting, max(setting.batches), setting.prompt_tokens, setting.new_tokens)
     points = []
-    for rows in deadline.within(setting.batches):
+    fitting = [rows for rows in setting.batches if rows <= server.max_rows]
+    too_many = [rows for rows in setting.batches if rows not in fitting]
+    deadline.left_out += [f"{rows} rows, whose KV does not fit in memory" for rows in too_many]
+    for rows in deadline.within(fitting):
         kept = Kept()
         server.serve(rows, kept)
         points.append(_batch_point(rows, kept.records))
@@ -101,8 +104,8 @@ def _step_ns(decoding: Sequence[ForwardRecord]) -> float:
 
 def measure_recorder(setting: Setting, deadline: Deadline) -> dict[str, Any]:
     """The same requests with recording on and off in turns; what it costs a decode step and a whole run."""
-    rows = setting.recorder_rows
-    server = Server(setting, rows, setting.prompt_tokens // 4, 2 * setting.new_tokens)
+    server = Server(setting, setting.recorder_rows, setting.prompt_tokens // 4, 2 * setting.new_tokens)
+    rows = server.max_rows
     server.serve(rows, NullObserver())
     rounds = []
     for turn in deadline.within(range(setting.recorder_rounds)):

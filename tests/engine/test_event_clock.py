@@ -33,8 +33,8 @@ class Device:
         self, start_ns: int, end_ns: int, *, queued_ns: int, seen_ns: int, waited: bool
     ) -> tuple[int, int, int | None]:
         """A forward that truly ran from `start_ns` to `end_ns`, its ids copied a microsecond later."""
-        events = (self._event(t) for t in (start_ns, end_ns, end_ns + 1000))
-        return self.times.interval(*events, Sighting(queued_ns, seen_ns, waited))
+        start, end, last = (self._event(t) for t in (start_ns, end_ns, end_ns + 1000))
+        return self.times.interval(start, end, last, Sighting(queued_ns, seen_ns, waited))
 
 
 def test_intervals_follow_the_device() -> None:
@@ -92,7 +92,7 @@ def test_the_error_is_that_of_the_last_anchor() -> None:
 def test_no_forward_starts_before_the_one_before_has_ended() -> None:
     """The device's clock is fast: the anchor moves the chain back, behind an end already told."""
     device = Device(1 + 1e-4)
-    ends = []
+    ends: list[int] = []
     for start_ns in (ANCHOR_NS - 2 * MS, ANCHOR_NS, ANCHOR_NS + 2 * MS):
         last = start_ns == ANCHOR_NS
         end_ns = start_ns + 2 * MS - 100

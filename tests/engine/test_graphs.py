@@ -60,7 +60,9 @@ def _prompts(lengths: list[int]) -> list[list[int]]:
     return [[rng.randrange(SHAPE.vocab_size) for _ in range(length)] for length in lengths]
 
 
-def _served(forwards: Forwards, temperature: float = 0.0) -> tuple[list[list[int]], list[tuple[int, int]]]:
+def _served(
+    forwards: Forwards, temperature: float = 0.0
+) -> tuple[list[list[int]], list[tuple[GraphKind, int]]]:
     """Outputs of requests that decode in batches of changing size, and (graph, padded rows) of each batch."""
     prompts = _prompts([3, 17, 9, 30, 1, 12])
     requests = [forwards.add(p, temperature=temperature * (i % 2), seed=i) for i, p in enumerate(prompts)]
@@ -123,7 +125,7 @@ def test_extend_rows_are_not_replayed() -> None:
 def test_batches_beyond_the_largest_graph_are_not_replayed() -> None:
     graphed = Graphed(cuda_graph_max_bs=3)
     outputs, told = _served(graphed)
-    assert told == [(kind, 0) for kind in (0, 1, 1, 1, 0, 1)]
+    assert told == [(GraphKind(kind), 0) for kind in (0, 1, 1, 1, 0, 1)]
     assert outputs == _served(Forwards(load_tiny(SHAPE), pool=POOL))[0]
 
 

@@ -151,9 +151,9 @@ def test_a_launch_waits_for_nothing(device: torch.device) -> None:
         engine.submit(request)
     with torch.cuda.stream(executor._lane.stream):
         torch.cuda._sleep(1_000_000_000)  # type: ignore[no-untyped-call]  # about half a second
-        busy = torch.cuda.Event()
+        busy = torch.cuda.Event()  # type: ignore[no-untyped-call]
         busy.record()
     assert engine.step() is None  # launched, and nothing to process
-    assert not busy.query()
+    assert not busy.query()  # type: ignore[no-untyped-call]
     assert engine.step() is not None
-    assert busy.query()
+    assert busy.query()  # type: ignore[no-untyped-call]
