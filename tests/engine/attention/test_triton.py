@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from engine.attention import choose
+from engine.attention import block_shapes, choose
 from engine.attention.choose import paged_attention
 from engine.attention.torch_paged import TorchPagedAttention
 from engine.kv_tensors import KVTensors
@@ -43,6 +45,24 @@ def test_triton_wants_a_gpu_with_tensor_cores_for_bfloat16(
     monkeypatch.setattr(choose, "find_spec", lambda name: object() if found else None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert choose._runs_triton(torch.device("cuda")) == runs
+
+
+def test_a_timed_block_shape_takes_its_place_in_the_table() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from benchmarks.tune_attention import rewritten
+
+    source = Path(block_shapes.__file__).read_text()
+    shape = block_shapes.BlockShape(64, 16, 4, 1)
+    for table in ("EXTEND", "DECODE"):
+        source = rewritten(source, table, (90, 128), shape, "a card")
+    tables: dict[str, Any] = {"__name__": block_shapes.__name__}
+    exec(source, tables)
+    for table in ("EXTEND", "DECODE"):
+        expected = {**getattr(block_shapes, table), (90, 128): shape}
+        assert {key: astuple(entry) for key, entry in tables[table].items()} == {
+            key: astuple(entry) for key, entry in expected.items()
+        }
+    assert source.count("# timed on a card") == 2
 
 
 def test_every_kernel_and_plan_in_tritons_interpreter() -> None:
