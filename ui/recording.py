@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engine.executors.protocol import Executor
     from engine.models.loader import LoadedModel
     from engine.shapes import ModelShape
+    from profiler.recorder import Recorder
+    from ui.record_options import KernelSampling
 
 __all__ = ["Recording", "Rig", "Session", "StepHook", "resolved"]
 
@@ -130,6 +132,10 @@ class Recording(ABC):
     def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
         """What the trace's meta.json says of the run."""
 
+    def _observer(self, recorder: "Recorder", output: Path) -> EngineObserver:
+        """What the engine tells of the run into a new trace."""
+        return recorder
+
     @abstractmethod
     def _warm_up(self) -> None:
         """Make the first recorded forward one like any other."""
@@ -165,7 +171,7 @@ class Recording(ABC):
         )
         try:
             with self._stop:
-                engine = drive(recorder, step)
+                engine = drive(self._observer(recorder, output), step)
         except (Interrupted, KeyboardInterrupt):
             recorder.close()
             raise Interrupted(f"interrupted; what was recorded is in {output}") from None
@@ -183,24 +189,40 @@ class Recording(ABC):
 class Session(Recording):
     """One model on a device under one engine config."""
 
-    def __init__(self, loaded: "LoadedModel", config: EngineConfig) -> None:
-        """Resolve the config and make the KV pool. Raises ConfigError when that does not fit."""
+    def __init__(
+        self, loaded: "LoadedModel", config: EngineConfig, kernels: "KernelSampling | None" = None
+    ) -> None:
+        """Resolve the config and make the KV pool. Raises ConfigError when that does not fit.
+
+        `kernels` says of which forwards kernels are recorded too.
+        """
         from engine.executors.device import DeviceExecutor
         from engine.models.loader import default_max_total_tokens
+        from ui.kernel_watch import KernelWatch
 
         pool = config.max_total_tokens or default_max_total_tokens(loaded, config.page_size)
         config = resolved(config, loaded.shape, pool)
         stop = StopRequest()
         self._clock = PatientClock(stop)
         self._loaded = loaded
-        executor = DeviceExecutor(loaded, config, self._clock)
+        on_gpu = loaded.device.type == "cuda"
+        self._watch = KernelWatch(kernels, self._clock, on_gpu=on_gpu) if kernels else None
+        executor = DeviceExecutor(
+            loaded, config, self._clock, probe=self._watch.probe if self._watch else None
+        )
         super().__init__(
             Rig(config, executor, self._clock, loaded.shape, loaded.dtype.itemsize, loaded.eos_token_ids),
             stop,
         )
 
     def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
-        return run_meta(self._loaded, self.config, seed=seed, workload=workload)
+        meta = run_meta(self._loaded, self.config, seed=seed, workload=workload)
+        return {**meta, "kernels": self._watch.about} if self._watch else meta
+
+    def _observer(self, recorder: "Recorder", output: Path) -> EngineObserver:
+        if self._watch is None:
+            return recorder
+        return self._watch.before(recorder, output, self._rig.shape, self._rig.element_bytes)
 
     def _start_clock(self) -> None:
         self._clock.restart(SETTLE_NS)

@@ -12,6 +12,7 @@ from ui.errors import UserError
 from ui.gpu_options import GpuOptions, gpu_options
 from ui.options import model_options, output_option, policy_options, seed_option, threads_option
 from ui.program import program
+from ui.record_options import KernelSampling, record_option
 from ui.workload_options import about_workload, lowered_lines, workload_lines, workload_options
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = ["command"]
 @gpu_options()
 @seed_option()
 @threads_option()
+@record_option()
 @output_option()
 def command(
     model: Path,
@@ -40,6 +42,7 @@ def command(
     executor: str,
     seed: int,
     threads: int | None,
+    record: KernelSampling | None,
     output: Path,
     **options: Any,
 ) -> None:
@@ -66,7 +69,7 @@ def command(
     config = EngineConfig(**options, random_seed=seed)
     simulated = executor == "simulated"
     if simulated:
-        _require_unused(device, threads)
+        _require_unused(device, threads, record)
     else:
         gpu.require_unused()
     check_new_trace(output)
@@ -90,7 +93,7 @@ def command(
         from ui.recording import Session
 
         loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
-        session = Session(loaded, config)
+        session = Session(loaded, config, record)
     lowered = session.check(workload.requests, workload.where)
     lines = chain(
         _policy_lines(config.schedule_policy, session.config.schedule_policy),
@@ -112,8 +115,9 @@ def _policy_lines(asked: str, runs: str) -> Iterator[str]:
         yield f"--schedule-policy {asked} asks the prefix cache, which is off: {runs} runs"
 
 
-def _require_unused(device: str, threads: int | None) -> None:
+def _require_unused(device: str, threads: int | None, record: KernelSampling | None) -> None:
     """Raise UserError for an option of a device that computes."""
-    for option, value in (("--device", None if device == "auto" else device), ("--threads", threads)):
+    given = None if device == "auto" else device
+    for option, value in (("--device", given), ("--threads", threads), ("--record", record)):
         if value is not None:
             raise UserError(f"{option} {value} is not for simulated runs: leave it out")
