@@ -13,11 +13,15 @@ __all__ = ["paged_attention"]
 
 LEAST_CAPABILITY = (8, 0)  # of a card whose tensor cores multiply bfloat16
 MAX_HEAD_DIM = 256
+DTYPES = (torch.float16, torch.bfloat16)
 
 
 def paged_attention(shape: ModelShape, kv: KVTensors) -> AttentionBackend:
-    """Triton's kernels on a GPU that runs them, where torch brings Triton with it; torch anywhere else."""
-    if shape.head_dim <= MAX_HEAD_DIM and _runs_triton(kv.device):
+    """Triton's kernels on a GPU that runs them, where torch brings Triton with it; torch anywhere else.
+
+    Torch for float32 too, which tensor cores multiply only rounded.
+    """
+    if kv.dtype in DTYPES and shape.head_dim <= MAX_HEAD_DIM and _runs_triton(kv.device):
         from engine.attention.triton_paged import TritonPagedAttention
 
         return TritonPagedAttention(shape, kv)

@@ -25,13 +25,20 @@ def test_a_cpu_gets_torchs() -> None:
     assert isinstance(paged_attention(shape, kv), TorchPagedAttention)
 
 
-@pytest.mark.parametrize(("head_dim", "name"), [(256, "TritonPagedAttention"), (320, "TorchPagedAttention")])
-def test_a_gpu_gets_tritons_for_the_heads_it_has(
-    head_dim: int, name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("head_dim", "dtype", "name"),
+    [
+        (256, torch.bfloat16, "TritonPagedAttention"),
+        (320, torch.bfloat16, "TorchPagedAttention"),
+        (128, torch.float32, "TorchPagedAttention"),
+    ],
+)
+def test_a_gpu_gets_tritons_for_the_heads_and_types_it_has(
+    head_dim: int, dtype: torch.dtype, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("triton", reason="Triton is not installed")
     shape = attention_shape(4, 2, head_dim)
-    kv = KVTensors(shape, 4, 1, torch.float32, torch.device("cpu"))
+    kv = KVTensors(shape, 4, 1, dtype, torch.device("cpu"))
     monkeypatch.setattr(choose, "_runs_triton", lambda device: True)
     assert type(paged_attention(shape, kv)).__name__ == name
 
