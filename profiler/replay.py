@@ -146,8 +146,19 @@ class Replay:
             prompt_tokens=self.requests.prompt_tokens(rid),
             number=number,
             of=of,
-            inflight_middle_chunks=record["inflight_middle_chunks"],
+            inflight_middle_chunks=self._in_flight(rid, record),
         )
+
+    def _in_flight(self, rid: int, record: Mapping[str, Any]) -> int | None:
+        """A request's middle chunks in flight after planning; without a row, what the rows leave over."""
+        forward_id = record["forward_id"]
+        rows = pl.from_arrow(self.trace.read_forwards("rows", forward_id, forward_id))
+        assert isinstance(rows, pl.DataFrame)
+        mine = rows.filter(pl.col("rid") == rid)["inflight_after_plan"]
+        total = record["inflight_middle_chunks"]
+        if len(mine) or total is None:
+            return mine.first() if len(mine) else None
+        return int(total - rows["inflight_after_plan"].sum())
 
     def _states(self, phase: Phase, t_ns: int, position: int) -> tuple[RequestState, ...]:
         return tuple(

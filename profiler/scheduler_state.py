@@ -33,7 +33,7 @@ class HalfDone:
     prompt_tokens: int | None
     number: int  # k of chunk k/n
     of: int | None  # None while the trace does not hold its last chunk
-    inflight_middle_chunks: int | None
+    inflight_middle_chunks: int | None  # its own, after planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class SchedulerState:
     stop_reason: str | None
     blocked: str | None
     kv: KvPages | None
-    inflight_middle_chunks: int | None
+    inflight_middle_chunks: int | None  # of all requests, after planning
     running_reqs: int | None
     waiting_reqs: int | None
     pending_tokens: int | None

@@ -37,10 +37,12 @@ class LaneKind(IntEnum):
     CHUNK = 1  # device interval of a forward that computed some of its prompt
     TOKEN = 2  # an instant at which one of its tokens came
     STALL_PREFILL = 3  # a stall filled by others' forwards: earlier token to own forward's start
-    STALL_MIXED = 4  # the mixed extra at the end of a MIXED own forward
-    STALL_HELD = 5  # a stall in which it was held back itself: no KV for its next token, or retracted
+    STALL_MIXED = 4  # the mixed extra at the end of a MIXED own forward, as far as it lies in the gap
+    STALL_HELD = (
+        5  # a stall in which it was held back itself: no KV for its next token, or it gave its KV back
+    )
     STALL_DEFERRED = 6  # a stall in which its decode was deferred by the prefill-decode interval
-    STALL_UNKNOWN = 7  # a MIXED own forward whose mixed extra is not known: the whole forward
+    STALL_UNKNOWN = 7  # a MIXED own forward whose mixed extra is not known: all of it in the gap
 
 
 @dataclass(frozen=True, slots=True)
