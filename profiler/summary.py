@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from profiler.counts import count_run
+from profiler.kernel_coverage import KernelCoverage, kernel_coverage
 from profiler.latency import latency
 from profiler.saturation import Saturation, saturation
 from profiler.tables import TraceLike
@@ -25,6 +26,7 @@ def summarize(trace: TraceLike) -> dict[str, Any]:
         "itl_s": asdict(felt.itl),
         "worst_stall": _worst_stall(worst_gap(trace)),
         "saturation": _saturation(saturation(trace)),
+        "kernels": _kernels(kernel_coverage(trace)),
         "torn_bytes": trace.torn_bytes,
     }
 
@@ -55,6 +57,18 @@ def _worst_stall(gap: WorstGap | None) -> dict[str, Any]:
         "culprit_rids": [culprit.name for culprit in gap.culprits],
         "culprit_forward_id": gap.culprit_forward_id,
         "mixed_extra_s": None if gap.mixed_extra_ns is None else gap.mixed_extra_ns / 1e9,
+    }
+
+
+def _kernels(found: KernelCoverage | None) -> dict[str, Any] | None:
+    """Of the forwards that were watched; None where no kernel was recorded."""
+    if found is None:
+        return None
+    return {
+        "forwards": found.forwards,
+        "device_s": found.device_ns / 1e9,
+        "uncovered_share": found.uncovered_share,
+        "operators_s": {name: ns / 1e9 for name, ns in found.operator_ns.items()},
     }
 
 

@@ -11,6 +11,8 @@ from ui.words import count, memory, name, plural, rate, seconds
 
 __all__ = ["command"]
 
+MOST_OPERATORS = 3
+
 
 @click.command("stats")
 @click.argument("trace", type=click.Path(path_type=Path))
@@ -53,7 +55,20 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("retractions", count(summary["retractions"])),
         ("memory peak", _memory(summary)),
         ("saturation", saturation_point(summary["saturation"])),
+        *_kernels(summary["kernels"], summary["forwards"]),
     ]
+
+
+def _kernels(kernels: Mapping[str, Any] | None, forwards: int) -> list[tuple[str, str]]:
+    """Of how many forwards, what their kernels leave of the device time, and which operators took most."""
+    if kernels is None:
+        return []
+    most = list(kernels["operators_s"].items())[:MOST_OPERATORS]
+    parts = ", ".join(f"{name} {seconds(part)}" for name, part in most)
+    watched = f"in {count(kernels['forwards'])} of {plural(forwards, 'forward')}, which watching slowed"
+    left = f"{100 * kernels['uncovered_share']:.1f} % of their device time in no kernel"
+    text = f"{watched}: {parts}; {left}"
+    return [("kernels", text)]
 
 
 def _by_name(total: int, parts: Mapping[str, int]) -> str:
