@@ -154,11 +154,11 @@ class Replay:
         forward_id = record["forward_id"]
         rows = pl.from_arrow(self.trace.read_forwards("rows", forward_id, forward_id))
         assert isinstance(rows, pl.DataFrame)
-        mine = rows.filter(pl.col("rid") == rid)["inflight_after_plan"]
-        total = record["inflight_middle_chunks"]
-        if len(mine) or total is None:
-            return mine.first() if len(mine) else None
-        return int(total - rows["inflight_after_plan"].sum())
+        own: list[int | None] = rows.filter(pl.col("rid") == rid)["inflight_after_plan"].to_list()
+        total: int | None = record["inflight_middle_chunks"]
+        if own or total is None:
+            return own[0] if own else None
+        return total - int(rows["inflight_after_plan"].sum())
 
     def _states(self, phase: Phase, t_ns: int, position: int) -> tuple[RequestState, ...]:
         return tuple(
