@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from engine.attention.protocol import AttentionBackend, AttentionPlan
-from engine.batch import ForwardBatch, ForwardMode
+from engine.batch import ForwardBatch
 from engine.executors.graph_sizes import graph_sizes, padded_size
 from engine.executors.inputs import awaited_places, draws_of, fill_awaited
 from engine.executors.protocol import GraphKind
@@ -37,7 +37,7 @@ class StaticDecodePlan(AttentionPlan, Protocol):
         ...
 
     def fits(self, batch: ForwardBatch) -> bool:
-        """Whether there is room for the batch."""
+        """Whether the batch is of decode rows alone and there is room for it."""
         ...
 
     def update(self, batch: ForwardBatch) -> None:
@@ -110,7 +110,7 @@ class DecodeGraphs:
         after.
         """
         size = padded_size(batch.num_rows, self._sizes)
-        if batch.mode is not ForwardMode.DECODE or size is None or not self._widest.fits(batch):
+        if size is None or not self._widest.fits(batch):
             return None
         self._fill(batch, size, last_ids)
         captured = self._graph(size)

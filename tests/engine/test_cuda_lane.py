@@ -18,7 +18,7 @@ CUDA = torch.device("cuda")
 
 
 class FakeCuda:
-    """One stream on the host's clock: queued work takes time at once, and an event notes when it passed."""
+    """One stream on the host's clock: queued work takes time at once; an event takes 1 ns and notes when."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -49,7 +49,8 @@ class FakeEvent:
         self.ns = 0
 
     def record(self) -> None:
-        self.ns = max(self._cuda.device_ns, self._cuda.clock.now_ns())
+        self._cuda.work("event", 1)
+        self.ns = self._cuda.device_ns
 
     def query(self) -> bool:
         return self.ns <= self._cuda.clock.now_ns()
@@ -105,9 +106,10 @@ def test_forwards_queue_up_and_are_timed_by_events(cuda: FakeCuda) -> None:
     first = _launched(cuda, lane, 7, 5_000)
     second = _launched(cuda, lane, 8, 3_000, graph=GraphKind.FULL, padded_rows=2, graph_bytes=60)
     assert cuda.clock.now_ns() == 1000  # neither launch has waited
-    assert first.result() == ForwardResult([7], 1000, 6000, None, 100, 140)
-    assert second.result() == ForwardResult([8], 6000, 9000, None, 100, 160, GraphKind.FULL, 2)
-    assert cuda.clock.now_ns() == 9000
+    assert first.result() == ForwardResult([7], 1001, 6002, None, 100, 140)
+    assert cuda.clock.now_ns() == 6003  # the copy of the ids has ended too
+    assert second.result() == ForwardResult([8], 6004, 9005, None, 100, 160, GraphKind.FULL, 2)
+    assert cuda.clock.now_ns() == 9006
 
 
 def test_a_graph_is_warmed_up_and_then_captured(cuda: FakeCuda) -> None:

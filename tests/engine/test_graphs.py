@@ -36,14 +36,14 @@ SHAPE: ModelShape = replace(TINY_SHAPE, max_position_embeddings=64)
 class Graphed(Forwards):
     """Forwards whose decode batches are recorded and replayed."""
 
-    def __init__(self, page_size: int = 1, **options: Any) -> None:
+    def __init__(self, page_size: int = 1, max_running_requests: int | None = None, **options: Any) -> None:
         loaded = load_tiny(SHAPE, pack=False)
         super().__init__(loaded, page_size, pool=POOL)
         self.kv = KVTensors(SHAPE, POOL // page_size, page_size, loaded.dtype, loaded.device)
         self.graphs = RecordedGraphs()
         self.executor = DeviceExecutor(
             loaded,
-            _config(page_size),
+            _config(page_size, max_running_requests=max_running_requests),
             MonotonicClock(),
             attention=StaticTorchAttention(SHAPE, self.kv),
             capture=self.graphs,
@@ -148,6 +148,12 @@ def test_graphs_captured_beforehand_serve_every_batch() -> None:
         graphed.executor.capture_graphs()
 
 
+def test_no_graph_is_larger_than_a_batch_can_be() -> None:
+    graphed = Graphed(max_running_requests=3)
+    graphed.executor.capture_graphs()
+    assert graphed.graphs.captures == len(graph_sizes(3))
+
+
 def test_the_peak_of_a_replay_counts_what_the_graph_computes_in() -> None:
     result = _decode_once(Graphed())
     assert result.memory_peak_bytes == result.memory_allocated_bytes + (1 << 40)
@@ -188,7 +194,8 @@ def test_a_replay_takes_the_tokens_that_the_forward_before_samples(mixed: bool, 
     recorder = Recorder(TraceWriter(path, {"provenance": "measured"}), SHAPE, clock=clock)
     outputs = _outputs(graphed.executor, config, clock, recorder)
     recorder.close()
-    assert outputs == _outputs(DeviceExecutor(load_tiny(SHAPE), config, clock), config, clock, None)
+    plain = replace(config, disable_overlap_schedule=True)
+    assert outputs == _outputs(DeviceExecutor(load_tiny(SHAPE), plain, clock), plain, clock, None)
     told = open_trace(path).table("forwards").select(["mode", "graph", "padded_rows", "decode_tokens"])
     forwards = told.to_pylist()
     replayed = [row for row in forwards if row["graph"] == GraphKind.FULL]
