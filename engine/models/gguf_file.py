@@ -5,14 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.errors import ModelError
 from engine.fields import read_token_ids
 from engine.models.checkpoint import Checkpoint, display_name
 from engine.models.gguf_header import GGUFHeader, GGUFTensor, read_header
-from engine.models.gguf_layout import gguf_name, gguf_shape
+from engine.models.gguf_layout import ROPE_FACTORS, gguf_name, gguf_shape
 from engine.models.layout import llama_tensors
 from engine.models.memory import require_memory
 from engine.models.values import require_finite, require_in_range
+from engine.shapes import ModelShape
 
 if TYPE_CHECKING:
     import tokenizers
@@ -31,11 +35,13 @@ class GGUFCheckpoint(Checkpoint):
 
     def tensors(self, dtype: "torch.dtype", device: "torch.device") -> "dict[str, torch.Tensor]":
         """All weights, dequantised one tensor at a time; q and k rows in Hugging Face order."""
+        import torch
+
         require_memory(self.shape, dtype, device)
         heads = {"q_proj": self.shape.num_heads, "k_proj": self.shape.num_kv_heads}
         tensors: dict[str, torch.Tensor] = {}
         for name, _ in llama_tensors(self.shape):
-            tensor = _dequantised(self.path, self.header.tensors[gguf_name(name)])
+            tensor = torch.from_numpy(_dequantised(self.path, self.header.tensors[gguf_name(name)]))
             require_finite(tensor, name, self.path)
             projection = name.split(".")[-2]
             if projection in heads:
@@ -63,6 +69,8 @@ def open_gguf(path: Path, dummy: bool) -> Checkpoint:
     """
     header = read_header(path)
     shape = replace(gguf_shape(header, str(path)), name=display_name(path))
+    if ROPE_FACTORS in header.tensors:
+        shape = _with_rope_factors(shape, path, header.tensors[ROPE_FACTORS])
     eos = [
         read_token_ids(header.metadata, f"tokenizer.ggml.{key}_token_id", str(path)) for key in ("eos", "eot")
     ]
@@ -73,6 +81,16 @@ def open_gguf(path: Path, dummy: bool) -> Checkpoint:
         return DummyCheckpoint(path, shape, checkpoint.eos_token_ids, checkpoint.tokenizer)
     _check_tensors(checkpoint)
     return checkpoint
+
+
+def _with_rope_factors(shape: ModelShape, path: Path, tensor: GGUFTensor) -> ModelShape:
+    if tensor.shape != (shape.head_dim // 2,):
+        raise ModelError(
+            f"{path}: tensor {tensor.name} is {list(tensor.shape)}, not one factor a rotary frequency, "
+            f"[{shape.head_dim // 2}]: fetch the file again"
+        )
+    factors = _dequantised(path, tensor).tolist()
+    return replace(shape, rope_scaling={**(shape.rope_scaling or {}), "factors": factors})
 
 
 def _check_tensors(checkpoint: GGUFCheckpoint) -> None:
@@ -93,10 +111,8 @@ def _storage_types(header: GGUFHeader) -> dict[str, int]:
     return dict(Counter(GGMLQuantizationType(tensor.type_id).name for tensor in header.tensors.values()))
 
 
-def _dequantised(path: Path, tensor: GGUFTensor) -> "torch.Tensor":
-    """(shape,) float32 on the CPU."""
-    import numpy as np
-    import torch
+def _dequantised(path: Path, tensor: GGUFTensor) -> NDArray[np.float32]:
+    """(shape,) in float32."""
     from gguf import GGMLQuantizationType
     from gguf.quants import dequantize
 
@@ -112,12 +128,12 @@ def _dequantised(path: Path, tensor: GGUFTensor) -> "torch.Tensor":
     rows = blocks.reshape(*tensor.shape[:-1], -1)
     try:
         with np.errstate(all="ignore"):
-            values = dequantize(rows, kind)
+            values: NDArray[np.float32] = dequantize(rows, kind)
     except NotImplementedError as error:
         raise ModelError(
             f"{path}: tensor {tensor.name} of type {kind.name} is not supported: convert it"
         ) from error
-    return torch.from_numpy(values)
+    return values
 
 
 def _unpermuted(tensor: "torch.Tensor", num_heads: int) -> "torch.Tensor":

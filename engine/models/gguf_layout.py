@@ -8,7 +8,7 @@ from engine.fields import read_positive, read_size, shown
 from engine.models.gguf_header import GGUFHeader
 from engine.shapes import ModelShape
 
-__all__ = ["gguf_name", "gguf_shape"]
+__all__ = ["ROPE_FACTORS", "gguf_name", "gguf_shape"]
 
 MODEL_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -26,7 +26,7 @@ LAYER_NAMES = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
-ROPE_FACTORS = "rope_freqs.weight"  # one factor a rotary frequency, as Llama 3.1 has
+ROPE_FACTORS = "rope_freqs.weight"  # what each rotary frequency is divided by, as Llama 3.1 has it
 
 
 def gguf_name(name: str) -> str:
@@ -93,9 +93,9 @@ def _refuse_variants(metadata: Mapping[str, Any], source: str) -> None:
 
 def _rope_scaling(header: GGUFHeader) -> dict[str, Any] | None:
     """The scaling by Hugging Face's names; factors in a tensor are a kind that has none there."""
-    if ROPE_FACTORS in header.tensors:
-        return {"rope_type": ROPE_FACTORS}
     kind = header.metadata.get("llama.rope.scaling.type", "none")
+    if ROPE_FACTORS in header.tensors:
+        return {"rope_type": ROPE_FACTORS if kind == "none" else f"{kind} with {ROPE_FACTORS}"}
     if kind == "none":
         return None
     return {"rope_type": str(kind), "factor": header.metadata.get("llama.rope.scaling.factor")}

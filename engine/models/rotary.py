@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from engine.errors import ModelError
+from engine.models.gguf_layout import ROPE_FACTORS
 from engine.shapes import ModelShape
 
 __all__ = ["inverse_frequencies", "pair_rows", "rotary_table", "rotate_"]
@@ -52,6 +53,8 @@ def inverse_frequencies(shape: ModelShape) -> torch.Tensor:
         return plain / _number(scaling, "factor", shape)
     if kind == "llama3":
         return _llama3(plain, scaling, shape)
+    if kind == ROPE_FACTORS:
+        return plain / _factors(scaling, shape)
     raise ModelError(
         f"{shape.name}: rope scaling {kind!r} is not supported: give a model with linear, llama3 or none"
     )
@@ -68,6 +71,16 @@ def _llama3(plain: torch.Tensor, scaling: Mapping[str, Any], shape: ModelShape) 
     turns = old_context * plain / (2 * math.pi)
     kept = ((turns - low) / (high - low)).clamp(0, 1)
     return (1 - kept) * plain / factor + kept * plain
+
+
+def _factors(scaling: Mapping[str, Any], shape: ModelShape) -> torch.Tensor:
+    """(head_dim / 2,) what a GGUF file has its frequencies divided by."""
+    factors = scaling.get("factors")
+    if not isinstance(factors, list) or not all(isinstance(f, float) and 0 < f < math.inf for f in factors):
+        raise ModelError(
+            f"{shape.name}: {ROPE_FACTORS} must hold finite numbers above 0: fetch the file again"
+        )
+    return torch.tensor(factors)
 
 
 def _number(scaling: Mapping[str, Any], key: str, shape: ModelShape) -> float:

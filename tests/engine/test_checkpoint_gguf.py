@@ -1,13 +1,19 @@
+import json
 import struct
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from engine.models.checkpoint import Checkpoint, open_checkpoint
 from engine.models.gguf_header import read_header
+from engine.models.loader import load_model
+from engine.models.rotary import inverse_frequencies
+from engine.shapes import ModelShape
 from tests.support.refusals import flips, refused, refused_or_fine
 from tests.support.smollm2 import smollm2_checkpoint, smollm2_oracle, smollm2_path
 from tests.support.tiny_models import TINY_CONFIG, tiny_weights, write_gguf
@@ -142,6 +148,47 @@ def test_rope_scaling_is_kept_for_whoever_computes_angles(tmp_path: Path) -> Non
     scaled = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}
     shape = open_checkpoint(write_gguf(tmp_path / "m.gguf", metadata=scaled)).shape
     assert shape.rope_scaling == {"rope_type": "linear", "factor": 4.0}
+
+
+def write_with_rope_factors(path: Path, factors: list[float], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a tensor that no weight is made of, as the converter writes Llama 3.1's scaling."""
+    import gguf
+
+    class Writer(gguf.GGUFWriter):  # type: ignore[misc]
+        def write_header_to_file(self) -> None:
+            self.add_tensor("rope_freqs.weight", np.array(factors, dtype=np.float32))
+            super().write_header_to_file()
+
+    monkeypatch.setattr(gguf, "GGUFWriter", Writer)
+    return write_gguf(path)
+
+
+def test_rope_factors_are_the_scaling_of_llama_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = ModelShape.from_hf_config(TINY_CONFIG, "plain")
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    scaled = replace(plain, rope_scaling=scaling | {"original_max_position_embeddings": 64})
+    factors = (inverse_frequencies(plain) / inverse_frequencies(scaled)).tolist()
+    assert (factors[0], factors[-1]) == (1.0, 8.0)
+    path = write_with_rope_factors(tmp_path / "m.gguf", factors, monkeypatch)
+    checkpoint = open_checkpoint(path)
+    torch.testing.assert_close(inverse_frequencies(checkpoint.shape), inverse_frequencies(scaled))
+    assert json.loads(json.dumps(checkpoint.describe()))["rope_scaling"]["factors"] == factors
+    assert load_model(path, device="cpu").shape == checkpoint.shape
+
+
+@pytest.mark.parametrize(
+    ("factors", "named"),
+    [
+        ([1.0] * 7, "rope_freqs.weight is [7], not one factor a rotary frequency, [8]"),
+        ([1.0] * 7 + [0.0], "finite numbers above 0"),
+        ([1.0] * 7 + [float("nan")], "finite numbers above 0"),
+    ],
+)
+def test_rope_factors_that_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factors: list[float], named: str
+) -> None:
+    path = write_with_rope_factors(tmp_path / "m.gguf", factors, monkeypatch)
+    refused(lambda: load_model(path, device="cpu"), named)
 
 
 def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
