@@ -1,6 +1,6 @@
 """What the Triton kernels compile to: registers, memory and theoretical occupancy, without a GPU.
 
-    python -m benchmarks.gpu_code [-o benchmarks/results/gpu_code.md] [--sm 80 90 100]
+    python -m benchmarks.gpu_code [-o FILE] [--sm 80 90 100]
 
 Fails if a kernel spills, or if an extend kernel for sm_90 does without `wgmma`.
 """
@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.attention.geometry import Geometry
+from tests.engine.ops.test_cubins import KERNELS as OPERATORS
 from tests.support.attention_cubins import ATTENTION_KERNELS, compile_attention
-from tests.support.cubins import Cubin
+from tests.support.cubins import Cubin, for_target
 
 HEAD_DIMS = (64, 80, 96, 128, 256)
 DTYPES = ("bf16", "fp16")
@@ -103,13 +104,14 @@ class Row:
 
 
 INTRODUCTION = """\
-# What the attention kernels compile to
+# What the Triton kernels compile to
 
 By `make gpu-code` with triton {version} and the `ptxas` of its wheel. No GPU was used, and nothing here is a
 time. 32 query heads over 8 KV heads and pages of 16 tokens, unless the variant says otherwise. Registers and
 local memory are per thread, shared memory per program. Resident warps are what registers and shared memory
 let one multiprocessor hold, and their share of the most it can.
 """
+RESULTS = Path(__file__).parent / "results" / "gpu_code.md"
 HEADER = [
     "kernel",
     "variant",
@@ -126,7 +128,7 @@ HEADER = [
 
 
 def rows(targets: list[int]) -> Iterator[Row]:
-    """Every kernel for every head size, type and target, and the other variants for one of each."""
+    """Each attention kernel for every head size and type, and its other variants; then the operators."""
     for sm in targets:
         for head_dim in HEAD_DIMS:
             for dtype in DTYPES:
@@ -138,6 +140,10 @@ def rows(targets: list[int]) -> Iterator[Row]:
             for name in ("extend", "decode"):
                 cubin = compile_attention(name, geometry, "bf16", sm)
                 yield Row(name, shapes, geometry.head_dim, "bf16", sm, cubin)
+        for name, compiled in OPERATORS.items():
+            with for_target(sm):
+                cubin = compiled()
+            yield Row(name, "Llama-3.1-8B", GROUPED.head_dim, "bf16", sm, cubin)
 
 
 def table(made: list[Row]) -> str:
@@ -155,16 +161,15 @@ def table(made: list[Row]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, help="write the table to this file")
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS, help="where the table goes")
     parser.add_argument("--sm", type=int, nargs="+", choices=sorted(CARDS), default=sorted(CARDS))
     options = parser.parse_args()
     made = []
     for row in rows(options.sm):
         made.append(row)
         print(*row.cells(), sep="  ", flush=True)
-    if options.output is not None:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(table(made))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(table(made))
     faults = [f"{' '.join(row.cells()[:5])}: {row.fault}" for row in made if row.fault]
     print(*faults, sep="\n", file=sys.stderr)
     return 1 if faults else 0

@@ -2,7 +2,9 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +15,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-__all__ = ["Cubin", "compile_cubin"]
+__all__ = ["Cubin", "compile_cubin", "for_target"]
 
+_target: ContextVar[int] = ContextVar("_target", default=90)
 ALIGNMENT_BYTES = 16  # of every pointer that torch hands out
 
 
@@ -49,17 +52,26 @@ class Cubin:
         return {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
 
 
+@contextmanager
+def for_target(capability: int) -> Iterator[None]:
+    """Within it kernels are compiled for sm_`capability` unless their caller names another."""
+    token = _target.set(capability)
+    yield
+    _target.reset(token)
+
+
 def compile_cubin(
     kernel: Any,
     signature: Mapping[str, str],
     constants: Mapping[str, Any],
     *,
-    capability: int = 90,
+    capability: int | None = None,
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> Cubin:
     """Compile `kernel`, which must not have been decorated for the interpreter, for sm_`capability`.
 
+    Without one for sm_90, or for what `for_target` says.
     `signature` gives the types of the arguments that are no constants ("*fp16", "i32", "fp32"), pointers
     being aligned as torch aligns them; `constants` holds the others.
     """
@@ -73,7 +85,7 @@ def compile_cubin(
     source = ASTSource(kernel, types, placed, attrs)
     compiled = triton.compile(
         source,
-        target=GPUTarget("cuda", capability, 32),
+        target=GPUTarget("cuda", capability or _target.get(), 32),
         options={"num_warps": num_warps, "num_stages": num_stages},
     )
     return Cubin(
