@@ -21,6 +21,8 @@ def to_device(values: NDArray[np.generic], device: torch.device) -> torch.Tensor
 def columns_to_device(
     columns: Sequence[NDArray[np.integer]], device: torch.device
 ) -> tuple[torch.Tensor, ...]:
-    """Each column as int64 on the device, all of them in one copy: on a GPU each copy costs the host time."""
+    """A copy of each column on the device, as int64. To a GPU all go at once: each copy costs the host time."""
+    if device.type == "cpu":
+        return tuple(torch.from_numpy(column.astype(np.int64)) for column in columns)
     together = to_device(np.concatenate(columns, dtype=np.int64), device)
     return torch.split(together, [len(column) for column in columns])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from engine.executors import memory
 from engine.executors.device import DeviceExecutor
 from engine.executors.protocol import NO_TOKEN
 from engine.request import Request
+from engine.transfer import columns_to_device
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -116,6 +118,17 @@ def test_draws_depend_on_seed_and_output_index_alone(course: Callable[[Forwards,
     other = forwards.add(_prompt(20), temperature=0.9, seed=17)
     course(forwards, other, 12)
     assert other.output_ids == request.output_ids
+
+
+@pytest.mark.parametrize("kind", ["cpu", "meta"])
+def test_columns_keep_their_sizes_whatever_the_way(kind: str) -> None:
+    columns = [np.array(values, dtype=np.int32) for values in ([3, 1, 2], [], [7])]
+    sent = columns_to_device(columns, torch.device(kind))
+    assert [(len(column), column.dtype) for column in sent] == [(n, torch.int64) for n in (3, 0, 1)]
+    if kind == "cpu":
+        assert [column.tolist() for column in sent] == [[3, 1, 2], [], [7]]
+        sent[0][0] = 9
+        assert columns[0][0] == 3  # a copy: input ids are filled in place
 
 
 def test_an_open_config_is_refused() -> None:
