@@ -21,7 +21,7 @@ def to_device(values: NDArray[np.generic], device: torch.device) -> torch.Tensor
 def columns_to_device(
     columns: Sequence[NDArray[np.integer]], device: torch.device
 ) -> tuple[torch.Tensor, ...]:
-    """A copy of each column on the device, as int64. To a GPU all go at once: each copy costs the host time."""
+    """A copy of each column on the device, as int64; to a GPU all at once, since each transfer costs time."""
     if device.type == "cpu":
         return tuple(torch.from_numpy(column.astype(np.int64)) for column in columns)
     together = to_device(np.concatenate(columns, dtype=np.int64), device)
