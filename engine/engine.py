@@ -90,6 +90,8 @@ class Engine:
         self.check(request)
         if request.rid in self.requests:
             raise WorkloadError(f"request {request.name!r} is already queued: give each request its own rid")
+        if request.finished or request.first_scheduled_ns is not None:
+            raise WorkloadError(f"request {request.name!r} has run before: submit its fresh() copy")
         request.begin()
         self._next_rid = max(self._next_rid, request.rid + 1)
         self.requests[request.rid] = request
@@ -138,6 +140,12 @@ class Engine:
         """A request that arrives now, with a rid that no other of this engine had; it is not queued."""
         rid, self._next_rid = self._next_rid, self._next_rid + 1
         return Request(rid, f"request-{rid}", prompt, sampling or SamplingParams(), self.clock.now_ns())
+
+    def land(self) -> None:
+        """Process the outstanding result, if there is one, and plan nothing more for now."""
+        previous, self._in_flight = self._in_flight, None
+        self._process(previous)
+        self._flush_events()
 
     def settle(self) -> None:
         """Process the result that is outstanding after the last request's end; else do nothing."""

@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.errors import WorkloadError
 from engine.request import FinishReason, Request, SamplingParams
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def generate(
 ) -> list[Output]:
     """`Engine.generate`."""
     each = sampling if isinstance(sampling, Sequence) else [sampling] * len(prompts)
+    if len(each) != len(prompts):
+        raise WorkloadError(
+            f"{len(each)} sampling parameters for {len(prompts)} prompts: give one, or one for each"
+        )
     requests = [engine.new_request(*pair) for pair in zip(prompts, each, strict=True)]
     for request in requests:
         engine.check(request)

@@ -17,6 +17,10 @@ def check_request(request: Request, config: EngineConfig) -> None:
     assert config.context_length is not None
     pool = config.max_total_tokens // config.page_size * config.page_size
     name, prompt_len = request.name, request.prompt_len
+    if request.sampling.max_new_tokens < 0:
+        raise WorkloadError(
+            f"request {name!r}: max_new_tokens is {request.sampling.max_new_tokens}: give 0 or more"
+        )
     if prompt_len < 1:
         raise WorkloadError(f"request {name!r} has an empty prompt: give at least one token")
     if prompt_len >= config.context_length:

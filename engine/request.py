@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from engine.errors import WorkloadError
 from engine.lazy_prompt import LazyPrompt
 
 if TYPE_CHECKING:
@@ -79,9 +82,16 @@ class Request:
         self.max_new_tokens = self.sampling.max_new_tokens
 
     def begin(self) -> None:
-        """Make the prompt's tokens, unless they are there."""
+        """Make the prompt's tokens, unless they are there. WorkloadError for what is no token id."""
         if not self.tokens:
-            self.tokens = array("i", self.prompt_token_ids)
+            try:
+                self.tokens = array("i", self.prompt_token_ids)
+            except (OverflowError, TypeError) as error:
+                raise WorkloadError(
+                    f"request {self.name!r}: its prompt is no list of token ids: {error}"
+                ) from None
+            if self.tokens and (least := int(np.frombuffer(self.tokens, dtype=np.int32).min())) < 0:
+                raise WorkloadError(f"request {self.name!r}: token id {least} is below 0")
 
     def fresh(self) -> "Request":
         """The same request before anything happened to it."""

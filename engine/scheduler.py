@@ -64,7 +64,7 @@ class Scheduler:
         self._stash_chunk()
         self._merge_last()
         self._drop_finished()
-        deferred = self._interval.defers(len(self.running))
+        deferred = self._interval.defers(self._decodable())
         plan = None if deferred else self._plan_prefill()
         if plan is not None:
             self._interval.arm()
@@ -107,6 +107,10 @@ class Scheduler:
         self.running.extend(rows)
         for request in rows:
             self.reserve.join(request)
+
+    def _decodable(self) -> int:
+        """Running requests, or 0 if the outstanding result ends them all."""
+        return len(self.running) if any(not r.ends_with_next_token for r in self.running) else 0
 
     def _drop_finished(self) -> None:
         before = len(self.running)
@@ -286,6 +290,8 @@ class Scheduler:
     def _note_deferral(self, plan: Plan | None) -> None:
         """Say which request the interval kept from being prefilled in this round, if any."""
         held = self.chunked_req or (self.waiting.head if self.waiting else None)
+        if plan is None:
+            self._events.forward_id = None  # the next id is another round's
         if held is not None:
             self._events.add(EventKind.DEFER, held)
             if plan is not None:

@@ -47,7 +47,7 @@ class Writer(Protocol):
         """Replace top-level entries of `meta.json`."""
         ...
 
-    def close(self, meta_updates: Mapping[str, Any]) -> None:
+    def close(self, meta_updates: Mapping[str, Any], *, clean_end: bool) -> None:
         """Seal the trace."""
         ...
 
@@ -127,12 +127,15 @@ class Recorder:
         self._append("kernels", columns, num_rows)
         self._meta.note_told("kernels", {**columns, "rank": self._rank})
 
-    def close(self, pool: PoolState | None = None) -> None:
-        """Write what waits and seal the trace; `pool`, as the run left it, goes to meta. Once is enough."""
+    def close(self, pool: PoolState | None = None, *, clean_end: bool = True) -> None:
+        """Write what waits and seal the trace; `pool`, as the run left it, goes to meta. Once is enough.
+
+        `clean_end` False says that the run broke off somewhere in the middle of a round.
+        """
         if not self._closed:
             self._closed = True
             self._write()
-            self._writer.close(self._meta.at_end(pool))
+            self._writer.close(self._meta.at_end(pool), clean_end=clean_end)
 
     def _note_pages(self, record: ForwardRecord) -> None:
         if self._owners is None:

@@ -77,12 +77,12 @@ class TraceWriter:
         except OSError as error:
             raise TraceError(f"{self.path}: cannot write {META_NAME}: {error.strerror}") from error
 
-    def close(self, meta_updates: Mapping[str, Any] | None = None) -> None:
-        """Seal the trace: the run has ended cleanly. Does nothing when already closed.
+    def close(self, meta_updates: Mapping[str, Any] | None = None, *, clean_end: bool = True) -> None:
+        """Seal the trace, by default as that of a run that ended cleanly. Does nothing when already closed.
 
         TraceError if the trace cannot be sealed; it is then complete and readable as it is.
         """
-        self._seal(meta_updates or {}, clean_end=True)
+        self._seal(meta_updates or {}, clean_end=clean_end)
 
     def __enter__(self) -> "TraceWriter":
         return self

@@ -97,7 +97,11 @@ class Recording(ABC):
 
         def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
             engine = self._build(recorder)
-            engine.run((request.fresh() for request in requests), step)  # so that ended ones take no memory
+            try:
+                engine.run((request.fresh() for request in requests), step)  # so that ended take no memory
+            except Interrupted:
+                engine.land()  # what was launched is recorded, too
+                raise
             return engine
 
         self._warm_up()
@@ -172,8 +176,9 @@ class Recording(ABC):
         try:
             with self._stop:
                 engine = drive(self._observer(recorder, output), step)
-        except (Interrupted, KeyboardInterrupt):
-            recorder.close()
+        except (Interrupted, KeyboardInterrupt) as stop:
+            # A second Ctrl-C comes at any moment, and whatever it met is not whole.
+            recorder.close(clean_end=isinstance(stop, Interrupted))
             raise Interrupted(f"interrupted; what was recorded is in {output}") from None
         recorder.close(engine.cache.pool_state())
 

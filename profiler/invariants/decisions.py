@@ -48,17 +48,13 @@ def _ending(tables: Tables) -> pl.DataFrame:
 
 
 def _deferred(tables: Tables) -> Finding:
-    """A deferral told while a forward was planned is that forward's stop reason, and no prefill is in it.
+    """A deferral told of a forward is that forward's stop reason, and no prefill is in it.
 
-    A deferral may also be of a round without a forward; then it lies in no forward's plan. Of a recording
-    cut short the last ones may be missing.
+    A deferral of a round without a forward names none. Of a recording cut short the last ones may be missing.
     """
-    told = tables.events.filter(pl.col("kind") == EventKind.DEFER.value).select("t_ns", "rank", held="rid")
-    forwards = tables.forwards.sort("plan_start_ns").join_asof(
-        told.sort("t_ns"), left_on="plan_end_ns", right_on="t_ns", by="rank", coalesce=False,
-        check_sortedness=False,
-    )  # fmt: skip
-    forwards = forwards.with_columns(held=pl.when(pl.col("t_ns") >= pl.col("plan_start_ns")).then("held"))
+    told = tables.events.filter(pl.col("kind") == EventKind.DEFER.value).select(*FORWARD, held="rid")
+    told = told.drop_nulls("forward_id").unique(FORWARD, keep="first")
+    forwards = tables.forwards.join(told, on=FORWARD, how="left", maintain_order="left")
     said = (pl.col("stop_reason") == StopReason.INTERVAL.value).fill_null(False)
     held, decodes = pl.col("held").is_not_null(), mode == ForwardMode.DECODE.value
     wrong = ~said | ~held | ~decodes | pl.col("blocked_rid").ne_missing(pl.col("held"))

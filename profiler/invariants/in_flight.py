@@ -1,5 +1,7 @@
 """Middle chunks in flight: planned, and their results not yet processed."""
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from engine.batch import Outcome
@@ -13,8 +15,14 @@ IN_FLIGHT_PLAIN, IN_FLIGHT_OVERLAPPED = 1, 2
 
 
 def _bounds(tables: Tables) -> Finding:
-    """A result takes one away, so after it at most one is left, and none in the plain loop."""
-    overlapped = bool(tables.forwards["overlapped"].any())
+    """A result takes one away, so after it at most one is left, and none in the plain loop.
+
+    The first forward of a run is planned while nothing is outstanding; of a run that was cut short right
+    after it the options tell which loop it was.
+    """
+    engine = tables.meta.get("engine")
+    asked = isinstance(engine, Mapping) and engine.get("disable_overlap_schedule") is False
+    overlapped = asked or bool(tables.forwards["overlapped"].any())
     most = IN_FLIGHT_OVERLAPPED if overlapped else IN_FLIGHT_PLAIN
     plan, result = pl.col("inflight_after_plan"), pl.col("inflight_after_result")
     broken = tables.rows.filter(~plan.is_between(0, most) | ~result.is_between(0, most - 1))

@@ -56,6 +56,9 @@ _MARKS = {
     EventKind.FINISH: None,
     EventKind.ABORT: None,
 }
+# What comes first at one instant, as on a virtual clock, where planning takes no time.
+_ARRIVED, _ADMITTED, _PREFILLED, _LATER = range(4)
+_PLACES = {EventKind.ARRIVE: _ARRIVED, EventKind.ADMIT: _ADMITTED}
 
 
 def lifecycle(trace: TraceLike, forwards: ForwardTable, rows: RequestRows) -> Lifecycle:
@@ -63,14 +66,14 @@ def lifecycle(trace: TraceLike, forwards: ForwardTable, rows: RequestRows) -> Li
     events = frame(trace, "events")
     marks = _from_events(events, forwards) if len(events) else _from_requests(frame(trace, "requests"))
     merged = pl.concat([marks, _prefill_ends(forwards, rows)]).sort(
-        "rid", "t_ns", "order", maintain_order=True
+        "rid", "t_ns", "place", "order", maintain_order=True
     )
     in_prefill = pl.col("phase").shift(1).over("rid").eq_missing(Phase.PREFILL.value)
     spans = (
         merged.filter(in_prefill | (pl.col("phase") != Phase.DECODING.value).fill_null(True))
         .with_columns(to_ns=pl.col("t_ns").shift(-1).over("rid").fill_null(FOREVER))
         .filter(pl.col("phase").is_not_null() & (pl.col("to_ns") > pl.col("t_ns")))
-        .sort("t_ns", "order", maintain_order=True)
+        .sort("t_ns", "place", "order", maintain_order=True)
     )
     return Lifecycle(
         rid=spans["rid"].cast(pl.Int64).to_numpy(),
@@ -82,7 +85,14 @@ def lifecycle(trace: TraceLike, forwards: ForwardTable, rows: RequestRows) -> Li
 
 
 _SCHEMA = pl.Schema(
-    {"rid": pl.Int64(), "t_ns": pl.Int64(), "since_ns": pl.Int64(), "phase": pl.UInt8(), "order": pl.Int64()}
+    {
+        "rid": pl.Int64(),
+        "t_ns": pl.Int64(),
+        "since_ns": pl.Int64(),
+        "phase": pl.UInt8(),
+        "place": pl.UInt8(),
+        "order": pl.Int64(),
+    }
 )
 
 
@@ -92,8 +102,9 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
         {
             "kind": [k.value for k in _MARKS],
             "phase": [None if p is None else p.value for p in _MARKS.values()],
+            "place": [_PLACES.get(k, _LATER) for k in _MARKS],
         },
-        {"kind": pl.UInt8, "phase": pl.UInt8},
+        {"kind": pl.UInt8, "phase": pl.UInt8, "place": pl.UInt8},
     )
     plans = pl.DataFrame(
         {
@@ -124,6 +135,7 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
             .otherwise("t_ns"),
             since_ns="t_ns",
             phase="phase",
+            place="place",
             order=pl.col("order").cast(pl.Int64),
         )
         .cast(_SCHEMA)
@@ -132,11 +144,16 @@ def _from_events(events: pl.DataFrame, forwards: ForwardTable) -> pl.DataFrame:
 
 def _from_requests(requests: pl.DataFrame) -> pl.DataFrame:
     marks = [
-        requests.select("rid", t_ns=column, phase=pl.lit(None if phase is None else phase.value, pl.UInt8))
-        for column, phase in (
-            ("arrival_ns", Phase.WAITING),
-            ("first_scheduled_ns", Phase.PREFILL),
-            ("finish_ns", None),
+        requests.select(
+            "rid",
+            t_ns=column,
+            phase=pl.lit(None if phase is None else phase.value, pl.UInt8),
+            place=pl.lit(place, pl.UInt8),
+        )
+        for column, phase, place in (
+            ("arrival_ns", Phase.WAITING, _ARRIVED),
+            ("first_scheduled_ns", Phase.PREFILL, _ADMITTED),
+            ("finish_ns", None, _LATER),
         )
     ]
     return (
@@ -161,7 +178,8 @@ def _prefill_ends(forwards: ForwardTable, rows: RequestRows) -> pl.DataFrame:
             "t_ns": t_ns,
             "since_ns": t_ns,
             "phase": np.full(len(last), Phase.DECODING.value, dtype=np.uint8),
-            "order": np.full(len(last), -1),
+            "place": np.full(len(last), _PREFILLED),
+            "order": np.zeros(len(last), dtype=np.int64),
         },
         _SCHEMA,
     )

@@ -63,7 +63,7 @@ def test_each_prompt_may_have_its_own_sampling(plain: bool) -> None:
     assert [o.finish_reason.name for o in outputs] == ["LENGTH", "STOP", "STOP"]
     assert [len(o.token_ids) for o in outputs][:2] == [2, 1]
     assert outputs[2].token_ids[-1] == third
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(WorkloadError, match="3 sampling parameters for 4 prompts"):
         engine_of(plain).generate(PROMPTS, sampling)
 
 
@@ -244,3 +244,45 @@ def test_check_refuses_and_queues_nothing(plain: bool) -> None:
 def test_the_example_of_an_observer_runs() -> None:
     failed, tried = doctest.testmod(engine.observer)
     assert (failed, tried > 10) == (0, True)
+
+
+def test_a_request_that_has_run_is_not_queued_again(plain: bool) -> None:
+    engine = engine_of(plain)
+    request = engine.new_request(PROMPTS[0], LONG)
+    engine.run([request])
+    again = engine_of(plain)
+    with pytest.raises(WorkloadError, match=r"has run before: submit its fresh\(\) copy"):
+        again.submit(request)
+    assert not again.has_work
+    again.run([request.fresh()])
+    check_nothing_left(again)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sampling", "words"),
+    [
+        ([1, 2**31], LONG, "no list of token ids"),
+        ([1, 2.5], LONG, "no list of token ids"),
+        ([1, -5], LONG, "token id -5 is below 0"),
+        ([1], SamplingParams(max_new_tokens=-1), "max_new_tokens is -1: give 0 or more"),
+    ],
+)
+def test_nonsense_is_refused_by_name(prompt: list[int], sampling: SamplingParams, words: str) -> None:
+    engine = engine_of(plain=True)
+    with pytest.raises(WorkloadError, match=f"request-0.*{words}"):
+        engine.generate([prompt], sampling)
+    assert not engine.has_work
+
+
+def test_landing_processes_what_is_in_flight_and_plans_nothing(plain: bool) -> None:
+    engine = engine_of(plain)
+    request = engine.new_request(PROMPTS[1], LONG)
+    engine.submit(request)
+    for _ in range(3):
+        engine.step()
+    engine.land()
+    assert request.inflight_middle_chunks == 0
+    forwards = engine.scheduler._next_forward_id
+    engine.land()
+    assert engine.scheduler._next_forward_id == forwards == 3
+    assert request.output_ids == one_shot(PROMPTS[1], 1)

@@ -162,7 +162,7 @@ def test_a_chunk_of_a_request_without_a_row_counts_until_its_result() -> None:
 
 def test_a_deferred_round_without_a_forward_is_no_forwards() -> None:
     tables = overlapped_tables()
-    tables["events"][7]["t_ns"] = 455
+    tables["events"][7]["forward_id"] = None
     tables["forwards"][4] |= {"stop_reason": StopReason.QUEUE_EMPTY.value, "blocked_rid": None}
     assert "interval_defers" not in violated(tables)
 

@@ -33,7 +33,8 @@ class FakeWriter:
     def update_meta(self, updates: Mapping[str, Any]) -> None:
         self.meta |= updates
 
-    def close(self, meta_updates: Mapping[str, Any]) -> None:
+    def close(self, meta_updates: Mapping[str, Any], *, clean_end: bool) -> None:
+        assert clean_end
         self.meta |= meta_updates
         self.sealed = True
 

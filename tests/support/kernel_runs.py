@@ -62,7 +62,7 @@ class Appended:
     def update_meta(self, updates: Mapping[str, Any]) -> None:
         self._writer.update_meta(updates)
 
-    def close(self, meta_updates: Mapping[str, Any]) -> None:
+    def close(self, meta_updates: Mapping[str, Any], *, clean_end: bool) -> None:
         self._writer.close(meta_updates)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.invariants.check import check_trace
 from tests.support.cli import call, refused, start, wait_for_rows, write_model, write_workload
 from traces.reader import open_trace
 from ui.program import program
@@ -108,6 +109,8 @@ def test_a_stop_by_hand_keeps_the_trace(model: Path, tmp_path: Path, trace: Path
     assert opened.sealed
     assert opened.torn_bytes == 0
     assert opened.table("requests").num_rows == 40
+    assert opened.meta["sealed"]["clean_end"]
+    assert check_trace(opened).ok
 
 
 def test_a_stop_by_hand_while_waiting_for_the_next_request(model: Path, tmp_path: Path, trace: Path) -> None:
