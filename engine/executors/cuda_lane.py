@@ -1,5 +1,6 @@
 """Forwards queued on one CUDA stream, timed by events, their results fetched when they are asked for."""
 
+import time
 from collections.abc import Callable
 
 import torch
@@ -12,6 +13,8 @@ from engine.executors.ready import ReadyForward
 
 __all__ = ["CudaLane"]
 
+RESTART_NS = 1_000_000  # two clocks read one after the other never differ by so much
+
 
 class CudaLane:
     """One stream of a device: what is enqueued runs in that order, and nothing here waits but `result`.
@@ -19,14 +22,19 @@ class CudaLane:
     To be made after all that forwards read has been queued on the current stream.
     """
 
-    def __init__(self, device: torch.device, clock: Clock) -> None:
+    def __init__(
+        self, device: torch.device, clock: Clock, host_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        """`host_ns` is a clock that goes on where the engine's may be set to 0 between runs."""
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.stream.wait_stream(torch.cuda.current_stream(device))  # weights may still be being written
         self._clock = clock
+        self._host_ns = host_ns
+        self._offset_ns = clock.now_ns() - host_ns()
         with torch.cuda.stream(self.stream):
             now = _recorded()
         now.synchronize()
-        self._times = EventClock(now, clock.now_ns())
+        self._times = EventClock(now, host_ns())
 
     def enqueue(
         self, ready: ReadyForward, run: Callable[[ReadyForward], torch.Tensor], meter: MemoryMeter
@@ -37,7 +45,7 @@ class CudaLane:
         the inputs would count as the device's. `meter` has been started.
         """
         with torch.cuda.stream(self.stream):
-            queued_ns = self._clock.now_ns()
+            queued_ns = self._host_ns()
             start = _recorded()
             sampled = run(ready)
             end = _recorded()
@@ -54,7 +62,17 @@ class CudaLane:
         """Wait for the last of a forward's events; its device interval and the clock's error."""
         waited = not copied.query()  # type: ignore[no-untyped-call]
         copied.synchronize()
-        return self._times.interval(start, end, copied, Sighting(queued_ns, self._clock.now_ns(), waited))
+        sighting = Sighting(queued_ns, self._host_ns(), waited)
+        start_ns, end_ns, error_ns = self._times.interval(start, end, copied, sighting)
+        offset_ns = self._engine_offset_ns()
+        return start_ns + offset_ns, end_ns + offset_ns, error_ns
+
+    def _engine_offset_ns(self) -> int:
+        """What the engine's clock is ahead of the host's: the same until the engine's is set anew."""
+        offset_ns = self._clock.now_ns() - self._host_ns()
+        if abs(offset_ns - self._offset_ns) > RESTART_NS:
+            self._offset_ns = offset_ns
+        return self._offset_ns
 
 
 class _CudaForward:

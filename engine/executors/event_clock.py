@@ -1,4 +1,4 @@
-"""CUDA events on the engine's clock, without ever waiting for one that is not awaited anyway."""
+"""CUDA events on the host's clock, without ever waiting for one that is not awaited anyway."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ class Sighting:
 
 
 class EventClock:
-    """Turns events into nanoseconds of the engine's clock.
+    """Turns events into nanoseconds of the host's clock, which must never go back.
 
     Elapsed times are float32 milliseconds, too coarse over a long run, so each is measured from the event
     before. The two clocks drift apart. Every ten seconds the chain is tied to the host's clock again, by a

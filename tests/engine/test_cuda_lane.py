@@ -68,6 +68,20 @@ class FakeStream:
     def wait_stream(self, other: Any) -> None: ...
 
 
+class ShiftedClock:
+    """The host's clock from an origin that can be moved."""
+
+    def __init__(self, host: VirtualClock) -> None:
+        self._host = host
+        self.origin_ns = 0
+
+    def now_ns(self) -> int:
+        return self._host.now_ns() - self.origin_ns
+
+    def wait_until(self, t_ns: int) -> None:
+        self._host.wait_until(t_ns + self.origin_ns)
+
+
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     fake = FakeCuda(VirtualClock())
@@ -101,7 +115,7 @@ def _launched(cuda: FakeCuda, lane: CudaLane, token: int, ns: int, **told: Any) 
 
 
 def test_forwards_queue_up_and_are_timed_by_events(cuda: FakeCuda) -> None:
-    lane = CudaLane(CUDA, cuda.clock)
+    lane = CudaLane(CUDA, cuda.clock, cuda.clock.now_ns)
     cuda.clock.wait_until(1000)
     first = _launched(cuda, lane, 7, 5_000)
     second = _launched(cuda, lane, 8, 3_000, graph=GraphKind.FULL, padded_rows=2, graph_bytes=60)
@@ -110,6 +124,17 @@ def test_forwards_queue_up_and_are_timed_by_events(cuda: FakeCuda) -> None:
     assert cuda.clock.now_ns() == 6003  # the copy of the ids has ended too
     assert second.result() == ForwardResult([8], 6004, 9005, None, 100, 160, GraphKind.FULL, 2)
     assert cuda.clock.now_ns() == 9006
+
+
+def test_the_engines_clock_may_be_set_anew_between_runs(cuda: FakeCuda) -> None:
+    engine_clock = ShiftedClock(cuda.clock)
+    lane = CudaLane(CUDA, engine_clock, cuda.clock.now_ns)
+    for origin_ns in (0, 5_000_000_000, 20_000_000_000):
+        cuda.clock.wait_until(origin_ns + 100)
+        engine_clock.origin_ns = origin_ns
+        result = _launched(cuda, lane, 1, 400).result()
+        assert 100 <= result.start_ns <= 110
+        assert result.end_ns == result.start_ns + 401
 
 
 def test_a_graph_is_warmed_up_and_then_captured(cuda: FakeCuda) -> None:
