@@ -31,7 +31,8 @@ def best_of_pieces_kernel(
     """Of BLOCK logits of row i: the largest, the best score and its place, into (rows, pieces) each.
 
     With NOISY, row i takes the logits of row `rows[i]` and scores (logit - largest) / temperature - noise;
-    else the logit is the score. NaN counts as the largest number, so that a place is always one of the row.
+    else the logit is the score. NaN counts as the largest number, and of equals the first is taken, so that
+    a place is always one of the row and never of the padding behind it.
     """
     i, piece = tl.program_id(0), tl.program_id(1)
     row = tl.load(rows_ptr + i) if NOISY else i
@@ -61,7 +62,6 @@ def best_of_row_kernel(
     places_ptr: tl.tensor,
     temperatures_ptr: tl.tensor,
     num_pieces: int,
-    vocab_size: int,
     NOISY: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
@@ -76,6 +76,4 @@ def best_of_row_kernel(
         top = tl.max(tops)
         scores += tl.where(tops == top, 0.0, (tops - top) / tl.load(temperatures_ptr + i))
     best = tl.argmax(scores, axis=0)
-    place = tl.load(places_ptr + i * num_pieces + best)
-    # A row of nothing but -inf may name a place in the last piece's padding.
-    tl.store(out_ptr + i, tl.minimum(place, vocab_size - 1).to(tl.int64))
+    tl.store(out_ptr + i, tl.load(places_ptr + i * num_pieces + best).to(tl.int64))

@@ -128,7 +128,6 @@ def _best(
         places,
         temperatures,
         num_pieces,
-        vocab_size,
         noisy,
         triton.next_power_of_2(num_pieces),
         num_warps=1,

@@ -181,6 +181,14 @@ def test_extreme_temperatures_leave_the_best_or_the_noise(ops: Ops) -> None:
 
 
 @by_each
+def test_a_logit_that_is_no_number_counts_as_the_largest(ops: Ops) -> None:
+    logits = drawn(0, 3, PIECE + 9)
+    for row, place in enumerate((0, 77, PIECE + 8)):
+        logits[row, place] = torch.nan
+    assert ops.argmax(logits).tolist() == [0, 77, PIECE + 8]
+
+
+@by_each
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
 def test_logits_that_are_no_numbers_still_name_a_token(ops: Ops, bad: float) -> None:
     for vocabulary in (7, PIECE + 3):

@@ -71,7 +71,7 @@ def best_of_row(noisy: bool) -> Cubin:
         best_of_row_kernel,
         {"out_ptr": "i64", "scores_ptr": "fp32", "places_ptr": "i32"}
         | (pointers if noisy else dict.fromkeys(pointers)),
-        {"num_pieces": 32, "vocab_size": VOCABULARY, "NOISY": noisy, "BLOCK": 32},
+        {"num_pieces": 32, "NOISY": noisy, "BLOCK": 32},
         num_warps=1,
     )
 
