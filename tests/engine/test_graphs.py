@@ -21,8 +21,8 @@ from engine.observer import EngineObserver
 from engine.request import Request, SamplingParams
 from engine.shapes import ModelShape
 from profiler.recorder import Recorder
-from tests.engine.recorded_graph import RecordedGraphs
-from tests.engine.static_attention import StaticTorchAttention
+from tests.support.recorded_graph import RecordedGraphs
+from tests.support.static_attention import StaticTorchAttention
 from tests.support.tiny_llama import TINY_SHAPE, Forwards, load_tiny
 from traces.reader import open_trace
 from traces.writer import TraceWriter
