@@ -5,10 +5,12 @@ tests/gpu -p no:cacheprovider`. CHUNKSCOPE_GPU_TESTS=quick takes fewer and small
 """
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
 
+HERE = Path(__file__).parent
 ON_GPU = torch.cuda.is_available()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 FULL = ON_GPU and not INTERPRETED and os.environ.get("CHUNKSCOPE_GPU_TESTS") != "quick"
@@ -18,7 +20,7 @@ WHY_NOT = "no CUDA device, and Triton's interpreter is off (TRITON_INTERPRET=1)"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what cannot run here: this hook sees the items of other folders too."""
     for item in items:
-        if "gpu" not in item.path.parts:
+        if HERE not in item.path.parents:
             continue
         if not ON_GPU and not INTERPRETED:
             item.add_marker(pytest.mark.skip(reason=WHY_NOT))
