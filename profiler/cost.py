@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from engine.arithmetic import ForwardSums, forward_sums
 from engine.batch import ForwardBatch
+from engine.errors import ConfigError
 from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost_profile import GemmProfile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
 
-__all__ = ["OPERATORS", "RooflineCost"]
+__all__ = ["MAX_TIME_S", "OPERATORS", "RooflineCost"]
 
 OPERATORS = (
     *("QKV", "O", "GATE_UP", "DOWN", "HEAD"),
@@ -23,6 +24,9 @@ OPERATORS = (
 )
 """The parts of a forward: matrix multiplications, the rectangle and the triangle of extend rows, decode rows,
 norms and the like, all-reduces between devices, and time that no roofline holds."""
+
+MAX_TIME_S = 10**8
+"""No forward takes longer, 3 years: a trace has 64 bits for nanoseconds, and sums of times must fit, too."""
 
 
 class Roof(NamedTuple):
@@ -73,8 +77,16 @@ class RooflineCost:
         self._overhead_s = (layers * OVERHEADS.layer_ns + OVERHEADS.forward_ns) / 1e9
 
     def forward_ns(self, batch: ForwardBatch) -> int:
-        """Nanoseconds that a forward takes."""
-        return round(sum(self.operator_seconds(forward_sums(batch))) * 1e9)
+        """Nanoseconds that a forward takes. Raises ConfigError if that is more than MAX_TIME_S."""
+        parts_s = self.operator_seconds(forward_sums(batch))
+        whole_s = sum(parts_s)
+        if not whole_s <= MAX_TIME_S:
+            longest = OPERATORS[parts_s.index(max(parts_s))]
+            raise ConfigError(
+                f"a forward takes {whole_s:.2g} s of simulated time, most of it {longest}, and the most is "
+                f"{MAX_TIME_S:.0e} s: give higher peaks, a --profile of shorter times, or less work"
+            )
+        return round(whole_s * 1e9)
 
     def operator_seconds(self, sums: ForwardSums) -> tuple[float, ...]:
         """Seconds of each of OPERATORS, in their order."""

@@ -22,6 +22,10 @@ __all__ = ["GemmProfile", "load_gemm_profile"]
 
 COLUMNS = ("gpu", "model", "tp", "num_tokens", "gemm_flop", "gemm_ms")
 BYTES_PER_PARAM = 2
+MAX_TOKENS = 10**9
+MAX_FLOPS = 1e20
+TIMES_MS = (1e-30, 1e6)
+LEAST_SHARE, MOST_SHARE = 1e-6, 1.05  # of the roof; above 1 only as far as a clock or a data sheet may err
 
 
 class Group(NamedTuple):
@@ -38,6 +42,7 @@ class Point(NamedTuple):
     tokens: int
     flops: float
     seconds: float
+    line: int  # of the file
 
     @property
     def params(self) -> float:
@@ -81,7 +86,8 @@ def load_gemm_profile(path: Path, card: Card, layer_params: int) -> GemmProfile:
     """The profile in the file that was measured on `card`, of the layer nearest in size to `layer_params`.
 
     A share is max(FLOPs / peak, bytes of the weights / bandwidth) / time. Raises ConfigError for a file that
-    cannot be read, and, naming what it has, for one without that card.
+    cannot be read, naming what it has for one without that card, and naming the line for a share that the
+    card cannot have had.
     """
     groups = _read(path)
     gpus = sorted({group.gpu for group in groups})
@@ -92,7 +98,7 @@ def load_gemm_profile(path: Path, card: Card, layer_params: int) -> GemmProfile:
         )
     sizes = {group: median(point.params for point in groups[group]) for group in ours}
     group = min(ours, key=lambda group: (abs(math.log(sizes[group] / layer_params)), group))
-    shares = _shares(groups[group], peaks_of(card, "bfloat16"))
+    shares = _shares(path, groups[group], peaks_of(card, "bfloat16"))
     logs = tuple(math.log(tokens) for tokens in shares)
     return GemmProfile(path, group, round(sizes[group]), logs, tuple(shares.values()))
 
@@ -105,25 +111,39 @@ def _is_of(card: Card, gpu: str) -> bool:
         return False
 
 
-def _shares(points: Iterable[Point], peaks: Peaks) -> dict[int, float]:
+def _shares(path: Path, points: Iterable[Point], peaks: Peaks) -> dict[int, float]:
     """The median share of each number of tokens, in ascending order."""
     found: dict[int, list[float]] = defaultdict(list)
     for point in points:
-        reading_s = point.params * BYTES_PER_PARAM / peaks.bytes_per_s
-        found[point.tokens].append(max(point.flops / peaks.flops_per_s, reading_s) / point.seconds)
+        found[point.tokens].append(_share(path, point, peaks))
     return {tokens: median(found[tokens]) for tokens in sorted(found)}
+
+
+def _share(path: Path, point: Point, peaks: Peaks) -> float:
+    """Of the roof of one measurement, or ConfigError that names its line."""
+    reading_s = point.params * BYTES_PER_PARAM / peaks.bytes_per_s
+    share = max(point.flops / peaks.flops_per_s, reading_s) / point.seconds
+    if LEAST_SHARE <= share <= MOST_SHARE:
+        return share
+    raise ConfigError(
+        f"--profile {path}:{point.line}: in gemm_ms {point.seconds * 1e3:g} GEMMs reach {share:.3g} times "
+        f"the peak of {peaks.name}: give milliseconds, with weights read from memory and not from a cache, "
+        "or name the GPU that was measured with --profile-gpu"
+    )
 
 
 def _read(path: Path) -> dict[Group, list[Point]]:
     groups: dict[Group, list[Point]] = defaultdict(list)
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would keep us waiting for ever
+            raise ConfigError(f"--profile {path}: is no regular file: give a GEMM profile")
         with path.open(newline="", encoding="utf-8") as file:
             lines = csv.DictReader(file)
             missing = [name for name in COLUMNS if name not in (lines.fieldnames or ())]
             if missing:
                 raise ConfigError(f"--profile {path}: has no column {missing[0]}: give a GEMM profile")
             for line in lines:
-                group, point = _line(line, f"--profile {path}:{lines.line_num}")
+                group, point = _line(line, path, lines.line_num)
                 groups[group].append(point)
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
@@ -135,12 +155,18 @@ def _read(path: Path) -> dict[Group, list[Point]]:
     return groups
 
 
-def _line(line: Mapping[str, str | None], where: str) -> tuple[Group, Point]:
+def _line(line: Mapping[str, str | None], path: Path, number: int) -> tuple[Group, Point]:
+    where = f"--profile {path}:{number}"
     try:
-        tokens, flops, seconds = (float(line[name] or "") for name in COLUMNS[3:])
+        tokens, flops, time_ms = (float(line[name] or "") for name in COLUMNS[3:])
     except ValueError:
         raise ConfigError(f"{where}: num_tokens, gemm_flop or gemm_ms is no number: mend the line") from None
-    if not (1 <= tokens < 1e9 and tokens == int(tokens) and 0 < flops < 1e30 and 0 < seconds < 1e30):
-        raise ConfigError(f"{where}: num_tokens, gemm_flop or gemm_ms is out of range: mend the line")
+    if not (1 <= tokens <= MAX_TOKENS and tokens == int(tokens)):
+        raise ConfigError(f"{where}: num_tokens is out of range: give a whole number from 1 to {MAX_TOKENS}")
+    if not 1 <= flops <= MAX_FLOPS:
+        raise ConfigError(f"{where}: gemm_flop is out of range: give 1 to {MAX_FLOPS:g}")
+    least_ms, most_ms = TIMES_MS
+    if not least_ms <= time_ms <= most_ms:
+        raise ConfigError(f"{where}: gemm_ms is out of range: give {least_ms:g} to {most_ms:g}")
     group = Group(line["gpu"] or "", line["model"] or "", line["tp"] or "")
-    return group, Point(int(tokens), flops, seconds / 1e3)
+    return group, Point(int(tokens), flops, time_ms / 1e3, number)

@@ -26,8 +26,11 @@ def answer(report: SaturationReport, chunks: Sequence[int] = ()) -> str:
     return f"No saturation point: {sizes} of forwards, 8 are needed."
 
 
-def price(report: SaturationReport) -> str:
-    """What stands behind the answer: its interval and what larger forwards cost, or what would give one."""
+def price(report: SaturationReport, *, simulated: bool = False) -> str:
+    """What stands behind the answer: its interval and what larger forwards cost, or what would give one.
+
+    Of a `simulated` trace no sweep would: it measures the machine it runs on.
+    """
     found = report.found
     share = f"{found.q * 100:g} %"
     if found.status == "ok" and found.tokens is not None:
@@ -36,6 +39,12 @@ def price(report: SaturationReport) -> str:
         return (
             f"Throughput reaches {share} of its best at {_tokens(found.tokens)} "
             f"[{count(found.low)}, {count(found.high)}]. {_beyond(report)}"
+        )
+    if simulated:
+        more = "Longer" if found.status == "not_saturated" else "More sizes of"
+        return (
+            f"{more} prompts, each whole in a forward of its own, would tell. "
+            "A sweep would not: it measures this machine."
         )
     if found.status == "not_saturated":
         return "A sweep of larger forwards would tell."

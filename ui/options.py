@@ -60,7 +60,8 @@ def policy_options() -> Callable[[F], F]:
         click.option(
             "--chunked-prefill-size",
             type=int,
-            help="Tokens a prefill forward may take; -1: chunking off.  [default: 4096]",
+            help="Tokens a prefill forward may take; -1: chunking off.  "
+            "[default: 4096; simulated: by the GPU's memory]",
         ),
         click.option("--max-prefill-tokens", type=int, default=16384, show_default=True),
         click.option("--page-size", type=int, default=1, show_default=True, help="Tokens a KV page holds."),

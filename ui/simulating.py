@@ -1,17 +1,20 @@
 """A simulated run: a model's shape, a GPU's peaks and a cost model instead of weights and a device."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.clock import VirtualClock
 from engine.config import EngineConfig
 from engine.errors import ConfigError
 from engine.executors.simulated import SimulatedExecutor
 from engine.models.checkpoint import Checkpoint
+from engine.observer import EngineObserver, ForwardRecord
 from engine.peaks import Peaks
+from engine.request import Request
 from engine.shapes import ModelShape
-from profiler.cost import RooflineCost
+from profiler.cost import MAX_TIME_S, RooflineCost
 from profiler.cost_profile import GemmProfile, load_gemm_profile
 from profiler.gpu_memory import default_chunk_tokens, pool_tokens
 from profiler.hardware import Card, Overrides, find_card, peaks_of
@@ -20,9 +23,12 @@ from ui.errors import UserError
 from ui.gpu_options import GpuOptions
 from ui.interrupt import StopRequest
 from ui.provenance import simulated_meta
-from ui.recording import Recording, Rig, resolved
-from ui.simulation_words import assumption_lines
+from ui.recording import Recording, Rig, StepHook, resolved
+from ui.simulation_words import assumption_lines, stop_token_lines
 from ui.words import count
+
+if TYPE_CHECKING:
+    from profiler.recorder import Recorder
 
 __all__ = ["SimulatedDevice", "SimulatedSession", "simulated_device"]
 
@@ -128,6 +134,8 @@ class SimulatedSession(Recording):
         """Resolve the config; errors as `SimulatedDevice.resolve` raises them."""
         self.device = device
         self._asked = config
+        self._with_stop_tokens = 0  # requests of the workload that was checked
+        self._recorder: Recorder | None = None  # of the run that goes on
         clock = VirtualClock()
         executor = SimulatedExecutor(
             device.cost_model(),
@@ -139,9 +147,51 @@ class SimulatedSession(Recording):
         rig = Rig(device.resolve(config), executor, clock, device.shard, device.element_bytes, frozenset())
         super().__init__(rig, StopRequest())
 
+    def check(self, requests: Sequence[Request], where: Callable[[Request], str]) -> list[Request]:
+        """As of any run; `assumptions` then says how many requests have stop tokens that end nothing."""
+        self._with_stop_tokens = sum(bool(request.sampling.stop_token_ids) for request in requests)
+        return super().check(requests, where)
+
     def assumptions(self) -> Iterator[str]:
         """What the run is made of, in lines."""
-        return assumption_lines(self.device, self.config, self._asked)
+        yield from assumption_lines(self.device, self.config, self._asked)
+        yield from stop_token_lines(self._with_stop_tokens)
+
+    def record_run(
+        self,
+        requests: Sequence[Request],
+        output: Path,
+        *,
+        workload: Mapping[str, Any],
+        seed: int = 0,
+        on_step: StepHook = lambda record: None,
+    ) -> None:
+        """Record the requests without their stop tokens, as the tokens are no model's.
+
+        Raises ConfigError, when what was recorded is sealed, if the run takes more than MAX_TIME_S.
+        """
+
+        def step(record: ForwardRecord) -> None:
+            on_step(record)
+            if record.result.end_ns > MAX_TIME_S * 10**9:
+                raise ConfigError(
+                    f"the run takes more than {MAX_TIME_S:.0e} s of simulated time, which is the most: give "
+                    "higher peaks, a --profile of shorter times, or less work"
+                )
+
+        self._recorder = None
+        endless = [_without_stop_tokens(request) for request in requests]
+        try:
+            super().record_run(endless, output, workload=workload, seed=seed, on_step=step)
+        except ConfigError as error:
+            if self._recorder is None:
+                raise
+            self._recorder.close(clean_end=False)
+            raise ConfigError(f"{error}; what was recorded is in {output}") from None
+
+    def _observer(self, recorder: "Recorder", output: Path) -> EngineObserver:
+        self._recorder = recorder
+        return recorder
 
     def _warm_up(self) -> None:
         """Nothing: a simulated forward pays for nothing that a later one finds ready."""
@@ -151,3 +201,16 @@ class SimulatedSession(Recording):
 
     def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
         return simulated_meta(self.device, self.config, seed=seed, workload=workload)
+
+
+def _without_stop_tokens(request: Request) -> Request:
+    if not request.sampling.stop_token_ids:
+        return request
+    return Request(
+        request.rid,
+        request.name,
+        request.prompt_token_ids,
+        replace(request.sampling, stop_token_ids=frozenset()),
+        request.arrival_ns,
+        request.priority,
+    )

@@ -12,7 +12,7 @@ from ui.words import UNKNOWN, binary_bytes, count, plural
 if TYPE_CHECKING:
     from ui.simulating import SimulatedDevice
 
-__all__ = ["assumption_lines"]
+__all__ = ["assumption_lines", "stop_token_lines"]
 
 
 def assumption_lines(device: "SimulatedDevice", config: EngineConfig, asked: EngineConfig) -> Iterator[str]:
@@ -36,7 +36,8 @@ def assumption_lines(device: "SimulatedDevice", config: EngineConfig, asked: Eng
         )
     yield f"Assumed shares of the peak FLOP/s and bytes/s: {'; '.join(_shares(device))}"
     if device.profile is not None:
-        group, sizes = device.profile.group, plural(len(device.profile.shares), "size")
+        group, shares = device.profile.group, device.profile.shares
+        sizes = f"{plural(len(shares), 'size')} with {min(shares):.2g} to {max(shares):.2g} of its peak"
         yield (
             f"GEMMs of the layers by {device.profile.path} instead: {group.gpu}, {group.model}, "
             f"tp {group.tp}, {sizes}"
@@ -45,6 +46,12 @@ def assumption_lines(device: "SimulatedDevice", config: EngineConfig, asked: Eng
         f"Overheads: {OVERHEADS.layer_ns / 1e3:g} us a layer and {OVERHEADS.forward_ns / 1e3:g} us a forward "
         f"on the GPU, {device.host_overhead_ns / 1e3:g} us a forward on the host"
     )
+
+
+def stop_token_lines(requests: int) -> Iterator[str]:
+    """That stop tokens of so many requests end nothing, if there are any."""
+    if requests:
+        yield f"stop_token_ids of {plural(requests, 'request')} ignored: no token ends a simulated output"
 
 
 def _pool_rule(device: "SimulatedDevice", config: EngineConfig) -> str:

@@ -50,12 +50,16 @@ def workload_options() -> Callable[[F], F]:
     return decorate
 
 
-def workload_lines(workload: "Workload") -> Iterator[str]:
-    """What was recognised, how much of it there is, and what could not be taken as the file has it."""
+def workload_lines(workload: "Workload", *, tokens_end_outputs: bool = True) -> Iterator[str]:
+    """What was recognised, how much of it there is, and what could not be taken as the file has it.
+
+    Without `tokens_end_outputs` every request gives all of its output tokens.
+    """
     requests = workload.requests
     prompts = sum(r.prompt_len for r in requests)
-    outputs = sum(r.sampling.max_new_tokens for r in requests)
-    most = "" if all(r.sampling.ignore_eos for r in requests) else "at most "
+    outputs = sum(r.max_new_tokens for r in requests)
+    sooner = tokens_end_outputs and any(_may_end_sooner(r) for r in requests)
+    most = "at most " if sooner else ""
     yield (
         f"{workload.title}: {plural(len(requests), 'request')} {_when(workload)}, "
         f"{plural(prompts, 'prompt token')}, {most}{plural(outputs, 'output token')}"
@@ -90,6 +94,10 @@ def about_workload(workload: "Workload", *, limit: int | None, time_scale: float
         "limit": limit,
         "time_scale": time_scale,
     }
+
+
+def _may_end_sooner(request: "Request") -> bool:
+    return bool(request.sampling.stop_token_ids) or not request.sampling.ignore_eos
 
 
 def _when(workload: "Workload") -> str:

@@ -91,6 +91,8 @@ def load_workload(
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, numbered from 1; a byte order mark is skipped."""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would keep us waiting for ever
+            raise WorkloadError(f"{path}: is no regular file: give a file of JSON lines, or a CSV table")
         content = path.read_bytes()
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()

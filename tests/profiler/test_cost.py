@@ -162,6 +162,20 @@ def test_more_work_never_takes_less_time(extend: int, prefix: int, rows: int) ->
         assert cost.forward_ns(batch(change)) >= cost.forward_ns(small)
 
 
+@pytest.mark.parametrize(
+    ("peaks", "longest"),
+    [
+        (replace(H200, num_devices=2, flops_per_s=1e-290), "GATE_UP"),
+        (replace(H200, num_devices=2, bytes_per_s=1e-290), "GATE_UP"),
+        (replace(H200, num_devices=2, link_bytes_per_s=1e-300), "COLLECTIVE"),
+    ],
+)
+def test_a_forward_of_more_time_than_a_trace_can_hold_is_refused(peaks: Peaks, longest: str) -> None:
+    cost = RooflineCost(shard(SHAPE, 2), peaks, 2)
+    with pytest.raises(ConfigError, match=f"most of it {longest}, and the most is 1e.08 s"):
+        cost.forward_ns(batch([(Role.WHOLE, 0, 100)]))
+
+
 def test_ranks_share_work_and_pay_for_it() -> None:
     rows = [(Role.WHOLE, 0, 8192)]
     one = seconds(RooflineCost(SHAPE, H200, 2), rows)
@@ -255,9 +269,18 @@ def test_of_a_cards_profiles_the_layer_nearest_in_size_is_taken(tmp_path: Path) 
             "gemm.csv:3: num_tokens, gemm_flop or gemm_ms is no number",
         ),
         (["h100,m,1\n"], HEAD, "gemm.csv:2: num_tokens, gemm_flop or gemm_ms is no number"),
-        ([line(8, -1.0)], HEAD, "gemm.csv:2: num_tokens, gemm_flop or gemm_ms is out of range"),
+        ([line(8, -1.0)], HEAD, "gemm.csv:2: gemm_ms is out of range"),
         (["h100,m,1,8,nan,1,\n"], HEAD, "out of range"),
-        (["h100,m,1,1.5,1,1,\n"], HEAD, "out of range"),
+        (["h100,m,1,1.5,1,1,\n"], HEAD, "gemm.csv:2: num_tokens is out of range: give a whole number from 1"),
+        (["h100,m,1,5,1e30,1,\n"], HEAD, "gemm.csv:2: gemm_flop is out of range: give 1 to 1e+20"),
+        (["h100,m,1,5,1e9,1e29,\n"], HEAD, "gemm.csv:2: gemm_ms is out of range: give 1e-30 to 1e+06"),
+        (["h100,m,1,5,1e9,1e-320,\n"], HEAD, "gemm.csv:2: gemm_ms is out of range"),
+        (
+            [line(8, 1.0), line(4096, 3e-3)],
+            HEAD,
+            "gemm.csv:3: in gemm_ms 0.003 GEMMs reach 602 times the",
+        ),
+        ([line(8, 1e6)], HEAD, "gemm.csv:2: in gemm_ms 1e+06 GEMMs reach 1.3e-07 times the peak of H100"),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, lines: list[str], head: str, text: str) -> None:

@@ -144,6 +144,16 @@ def test_not_saturated_and_too_few_say_what_to_do(rising: SaturationReport) -> N
     assert answer(few) == "No saturation point: 2 sizes of forwards, 8 are needed."
 
 
+def test_of_a_simulated_trace_no_sweep_is_advised(report: SaturationReport, rising: SaturationReport) -> None:
+    rest = (
+        "prompts, each whole in a forward of its own, would tell. "
+        "A sweep would not: it measures this machine."
+    )
+    assert price(rising, simulated=True) == f"Longer {rest}"
+    assert price(saturation_report(swept([8, 16])), simulated=True) == f"More sizes of {rest}"
+    assert price(report, simulated=True) == price(report)
+
+
 def test_the_basis_names_fit_points_and_what_is_not_covered(report: SaturationReport) -> None:
     lines = dict(basis(report))
     assert lines["points"] == "9 sizes × 2, 8 to 2,048 tokens"

@@ -1,5 +1,6 @@
 """`chunkscope run --executor simulated` from end to end: what it records, says and refuses."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.request import FinishReason
 from profiler.summary import summarize
 from tests.support.cli import ROOT, call, refused, write_model, write_workload
 from traces.reader import open_trace
@@ -96,6 +98,20 @@ def test_no_token_ends_an_output(tmp_path: Path, workload: Path, trace: Path, ca
     assert sorted(r["output_tokens"] for r in requests) == [4, 100, 100, 100]
 
 
+def test_stop_tokens_of_the_workload_end_no_output(
+    model: Path, tmp_path: Path, trace: Path, capfd: Capture
+) -> None:
+    stops = {"prompt_tokens": 9, "max_new_tokens": 30, "stop_token_ids": list(range(32_000))}
+    workload = write_workload(tmp_path / "s.jsonl", {"rid": "a", **stops}, {"rid": "b", "prompt_tokens": 9})
+    said = simulate(capfd, model, workload, trace)
+    assert "stop_token_ids of 1 request ignored: no token ends a simulated output" in said
+    requests = open_trace(trace).table("requests").to_pylist()
+    assert [(r["output_tokens"], r["finish_reason"]) for r in requests] == [
+        (30, FinishReason.LENGTH),
+        (128, FinishReason.LENGTH),
+    ]
+
+
 def test_the_same_run_twice_is_the_same(model: Path, workload: Path, tmp_path: Path, capfd: Capture) -> None:
     tables = []
     for name in ("a", "b"):
@@ -168,7 +184,10 @@ def test_a_measured_profile_replaces_the_gemms_efficiency(
     args = (*SIMULATED, "--gpu", "h200", "--model", model, "--workload", workload, "-o", trace)
     assert "give --profile-gpu h100" in refused(capfd, *args, "--profile", profile)
     said = simulate(capfd, model, workload, trace, "--profile", profile, "--profile-gpu", "h100")
-    assert f"GEMMs of the layers by {profile} instead: h100, m, tp 1, 3 sizes" in said
+    assert (
+        f"GEMMs of the layers by {profile} instead: h100, m, tp 1, 3 sizes with 0.53 to 0.9 of its peak"
+        in said
+    )
     assert meta(trace)["cost_model"]["gemm_profile"]["points"] == 3
 
 
@@ -252,6 +271,11 @@ def test_options_of_the_other_executor(
         (["--gpu", "h200", "--context-length", 100], "3000 prompt tokens reach the context length"),
         (["--gpu", "h200", "--peak-tflops", 0], "--peak-tflops"),
         (["--gpu", "h200", "--bandwidth", "nan"], "--bandwidth"),
+        (["--gpu", "h200", "--bandwidth", "1e-12"], "1e-12 is not in the range 1e-06<=x<=1000000"),
+        (["--gpu", "h200", "--peak-tflops", "1e-300"], "'--peak-tflops': 1e-300 is not in the range"),
+        (["--gpu", "h200", "--peak-tflops", "inf"], "'--peak-tflops': inf is not in the range"),
+        (["--gpu", "h200", "--tp", 8, "--link-bandwidth", "1e-300"], "'--link-bandwidth': 1e-300 is not in"),
+        (["--gpu", "h200", "--host-overhead-us", 2e6], "'--host-overhead-us': 2000000.0 is not in the range"),
     ],
 )
 def test_a_wrong_option(
@@ -287,3 +311,40 @@ def test_text_prompts_need_a_tokenizer(model: Path, tmp_path: Path, trace: Path,
     workload = write_workload(tmp_path / "text.jsonl", {"rid": "a", "prompt": "Once"})
     args = (*SIMULATED, "--gpu", "h200", "--model", model, "--workload", workload, "-o", trace)
     assert "the model has no tokenizer" in refused(capfd, *args)
+
+
+def test_files_that_never_end_are_not_read(
+    model: Path, workload: Path, tmp_path: Path, trace: Path, capfd: Capture
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    args = (*SIMULATED, "--gpu", "h200", "--model", model, "-o", trace)
+    for endless in (pipe, Path("/dev/zero")):
+        line = refused(capfd, *args, "--workload", endless)
+        assert line.startswith(f"chunkscope: {endless}: is no regular file: give a file of JSON lines")
+        line = refused(capfd, *args, "--workload", workload, "--profile", endless)
+        assert line.startswith(f"chunkscope: --profile {endless}: is no regular file: give a GEMM profile")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("chunk", "text"),
+    [
+        (-1, "a forward takes 3e+08 s of simulated time"),
+        (512, "the run takes more than 1e+08 s of simulated"),
+    ],
+)
+def test_times_that_no_trace_can_hold_end_the_run_and_seal_it(
+    tmp_path: Path, workload: Path, trace: Path, chunk: int, text: str, capfd: Capture
+) -> None:
+    sizes = {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "head_dim": 128}
+    model = write_model(tmp_path, **sizes, num_attention_heads=64, num_key_value_heads=8)
+    args = (*SIMULATED, "--gpu", "h200", "--tp", 2, "--model", model, "--workload", workload, "-o", trace)
+    slow = ("--peak-tflops", 1e-6, "--bandwidth", 1e-6, "--chunked-prefill-size", chunk)
+    code, out, err = call(capfd, *args, *slow)
+    last = err.splitlines()[-1]
+    assert (code, out) == (2, "")
+    assert last.startswith(f"chunkscope: {text}")
+    assert last.endswith(f"what was recorded is in {trace}")
+    assert open_trace(trace).sealed
+    assert call(capfd, "stats", trace).code == 0

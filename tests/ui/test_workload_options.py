@@ -48,6 +48,16 @@ def test_outputs_that_may_end_sooner_are_a_limit(tmp_path: Path) -> None:
     assert line == "Chunkscope workload: 2 requests at once, 8 prompt tokens, at most 256 output tokens"
 
 
+def test_a_stop_token_may_end_an_output_unless_no_token_does(tmp_path: Path) -> None:
+    line = {"rid": "a", "prompt_tokens": 4, "max_new_tokens": 9, "ignore_eos": True, "stop_token_ids": [1]}
+    workload = load(tmp_path, json.dumps(line))
+    (said,) = workload_lines(workload)
+    assert said.endswith("4 prompt tokens, at most 9 output tokens")
+    workload.requests[0].max_new_tokens = 5  # as it is lowered where no more fit
+    (said,) = workload_lines(workload, tokens_end_outputs=False)
+    assert said.endswith("4 prompt tokens, 5 output tokens")
+
+
 def test_of_many_lowered_requests_the_first_are_named(tmp_path: Path) -> None:
     workload = load(tmp_path, "num_prefill_tokens,num_decode_tokens\n" + "7,9\n" * 5)
     for request in workload.requests:

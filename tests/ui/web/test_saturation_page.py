@@ -31,7 +31,7 @@ LIGHT = THEMES["light"]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for path in record_three_runs(folder).values():
-        update_sealed_meta(path, {"hardware": MACHINE, "model": MODEL})
+        update_sealed_meta(path, {"provenance": "measured", "hardware": MACHINE, "model": MODEL})
     return folder
 
 
@@ -109,7 +109,7 @@ def test_a_sweep_answers_in_words_figures_and_tables(evidence_of: EvidenceOf, th
     assert set(parts) == set(PARTS)
     tokens = evidence.report.found.tokens
     assert f"About {tokens} tokens fill one forward." in text(parts["answer"])
-    assert text(parts["badge"]).startswith("◇ simulated · ")
+    assert text(parts["badge"]).startswith("◇ measured · ")
     assert text(parts["sizes"]).count("tokens/s") == 1 + 2 * evidence.report.sizes.height
     assert "10 sizes × 1 to 3, 8 to 1,024 tokens" in text(parts["basis"])
     assert plain(parts["throughput"])["data"]
@@ -155,7 +155,10 @@ def test_the_peaks_of_a_simulated_device_are_its_roof(tmp_path: Path) -> None:
     evidence = EvidenceOf([timeline])(0)
     assert evidence.roof is not None
     assert evidence.roof.ridge == pytest.approx(206, abs=0.1)
-    told = text(parts_of(evidence, [], LIGHT)["ceilings"])
+    parts = parts_of(evidence, [], LIGHT)
+    assert "A sweep would not: it measures this machine." in text(parts["price"])
+    assert "chunkscope" not in text(parts["price"])
+    told = text(parts["ceilings"])
     assert told.startswith("Peaks of the simulated <b>H200, each GPU: bf16 989 TFLOP/s, memory 4.80 TB/s. ")
 
 

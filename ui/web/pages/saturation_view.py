@@ -75,8 +75,9 @@ def unreadable(reason: str, theme: Theme) -> dict[str, object]:
 
 
 def _price(evidence: Evidence) -> list[Component | str]:
-    command = sweep_command(evidence.report, _model(evidence))
-    said: list[Component | str] = [price(evidence.report)]
+    simulated = evidence.timeline.trace.meta.get("provenance") == "simulated"
+    command = None if simulated else sweep_command(evidence.report, _model(evidence))
+    said: list[Component | str] = [price(evidence.report, simulated=simulated)]
     return said if command is None else [*said, " ", html.Code(command)]
 
 
