@@ -1,6 +1,6 @@
 """What the Triton kernels compile to: registers, memory and theoretical occupancy, without a GPU.
 
-    python -m benchmarks.gpu_code [-o FILE] [--sm 80 90 100]
+    python benchmarks/gpu_code.py [-o FILE] [--sm 80 90 100]
 
 Fails if a kernel spills, or if an extend kernel for sm_90 does without `wgmma`.
 """
@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.attention.geometry import Geometry
-from tests.engine.ops.test_cubins import KERNELS as OPERATORS
-from tests.support.attention_cubins import ATTENTION_KERNELS, compile_attention
-from tests.support.cubins import Cubin, for_target
+# A script's own directory comes first on the path, and would pass benchmarks/engine.py off as `engine`.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from engine.attention.geometry import Geometry  # noqa: E402
+from tests.engine.ops.test_cubins import KERNELS as OPERATORS  # noqa: E402
+from tests.support.attention_cubins import ATTENTION_KERNELS, compile_attention  # noqa: E402
+from tests.support.cubins import Cubin, for_target  # noqa: E402
 
 HEAD_DIMS = (64, 80, 96, 128, 256)
 DTYPES = ("bf16", "fp16")

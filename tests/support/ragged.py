@@ -106,7 +106,8 @@ class Ragged:
             qkv = qkv.to(dtype)
             new.append(qkv[prefix:].clone())
             rotations.append(table[prefix : prefix + extend])
-            rotate_(self._heads(qkv)[:, : -shape.num_kv_heads], table[: prefix + extend])
+            if len(qkv):
+                rotate_(self._heads(qkv)[:, : -shape.num_kv_heads], table[: prefix + extend])
             self.rotated.append(qkv)
             self.kv.write(LAYER, self.slots(row)[:prefix], qkv[:prefix, shape.q_size :])
         self.rotations = torch.cat(rotations)
