@@ -9,7 +9,7 @@ APP := $(VENV)/.app
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check gpu-code clean
+.PHONY: help demo test test-long check gpu gpu-code clean
 
 help: ## list these targets
 	@echo "make demo ARGS='...'  options go to 'chunkscope demo'; PYTHON=... chooses the interpreter"
@@ -29,6 +29,9 @@ check: $(DEV) ## lint, format, types, import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+gpu: ## check and measure kernels and engine on this machine's GPU (under 10 minutes)
+	@benchmarks/gpu.sh $(ARGS)
 
 gpu-code: $(DEV) ## compile every kernel for sm_80, sm_90 and sm_100; tabulate registers and shared memory
 	@$(BIN)/python benchmarks/gpu_code.py $(ARGS)

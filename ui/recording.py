@@ -215,6 +215,7 @@ class Session(Recording):
         executor = DeviceExecutor(
             loaded, config, self._clock, probe=self._watch.probe if self._watch else None
         )
+        executor.capture_graphs()  # else each is captured in the midst of the run
         super().__init__(
             Rig(config, executor, self._clock, loaded.shape, loaded.dtype.itemsize, loaded.eos_token_ids),
             stop,
