@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Budget", "ForwardState", "HalfDone", "KvPages", "RequestState", "SchedulerState"]
+__all__ = ["Budget", "ExtendRow", "ForwardState", "HalfDone", "KvPages", "RequestState", "SchedulerState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,17 @@ class ForwardState:
     flops: int | None
     evicted_pages: int | None
     retracted_reqs: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendRow:
+    """Prompt tokens [prefix_len, extend_end) of one request in this forward."""
+
+    rid: int
+    name: str
+    role: str | None
+    prefix_len: int | None
+    extend_end: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +76,16 @@ class RequestState:
     prompt_tokens: int | None
     output_tokens: int  # given by the cursor's time
     waited_ns: int | None  # since it arrived or was retracted; None when it does not wait
-    in_forward: bool  # has a row in the forward at the cursor
-    ending: bool = False  # its last token is being computed by an earlier forward
+    in_forward: bool  # has a row in the forward shown
+    ending: bool = False  # the forward planned last is after its last one, whose result is outstanding
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
-    """What the scheduler knew at `t_ns`; recorded numbers are those of the forward at the cursor.
-
-    That is the forward planned last. Under overlap the one before may still be on the device.
-    """
+    """What the scheduler knew at `t_ns`; recorded numbers are those of `forward`, as it was planned."""
 
     t_ns: int
-    forward: ForwardState | None
+    planned: ForwardState | None  # last
     running: tuple[RequestState, ...]
     waiting: tuple[RequestState, ...]
     half_done: HalfDone | None
@@ -91,3 +99,17 @@ class SchedulerState:
     pending_tokens: int | None
     origin_ns: int = 0  # when the run began: views count from there
     on_device: ForwardState | None = None  # whose device interval holds the cursor
+    extend_rows: tuple[ExtendRow, ...] = ()  # in the order of the batch
+
+    @property
+    def forward(self) -> ForwardState | None:
+        """The forward shown: that on the device, else the one planned last."""
+        return self.on_device or self.planned
+
+    @property
+    def planned_next(self) -> ForwardState | None:
+        """Under overlap, the forward planned while another one is on the device."""
+        runs, planned = self.on_device, self.planned
+        if runs is None or planned is None or planned.start_ns <= runs.start_ns:
+            return None
+        return planned

@@ -28,9 +28,16 @@ def test_at_every_forward_it_is_what_the_trace_says(scenario: tuple[EngineConfig
         rows = rows_of(trace, "rows")
         forwards = rows_of(trace, "forwards")
         for forward in forwards[:: 1 + len(forwards) // MOST_FORWARDS]:
-            state = timeline.state_at(forward["plan_end_ns"])
-            _same(state, forward, [row for row in rows if row["forward_id"] == forward["forward_id"]])
-            _runs(timeline.state_at((forward["start_ns"] + forward["end_ns"]) // 2), forward)
+            for t_ns in (
+                forward["plan_end_ns"],
+                forward["start_ns"],
+                forward["end_ns"] - 1,
+                forward["end_ns"],
+            ):
+                state = timeline.state_at(t_ns)
+                shown = _shown(state, t_ns, forwards)
+                _same(state, shown, [row for row in rows if row["forward_id"] == shown["forward_id"]])
+            _counts(timeline.state_at(forward["plan_end_ns"]), forward, rows)
 
 
 @settings(max_examples=ENGINE_EXAMPLES // 10, deadline=None)
@@ -55,29 +62,56 @@ def test_who_arrives_while_a_forward_is_planned_does_not_wait_for_it(
                 assert len(timeline.state_at(forward["plan_end_ns"]).waiting) == forward["waiting_reqs"]
 
 
-def _runs(state: SchedulerState, forward: dict) -> None:
-    """While a forward runs it is the one planned last, or under overlap the one before."""
-    assert state.forward is not None
+def _shown(state: SchedulerState, t_ns: int, forwards: list[dict]) -> dict:
+    """The forward on the device, else the one planned last; while it runs at most the next one is planned."""
+    planned = [forward for forward in forwards if forward["plan_end_ns"] <= t_ns][-1]
+    assert state.planned is not None
+    assert state.planned.forward_id == planned["forward_id"]
+    on_device = [forward for forward in forwards if forward["start_ns"] <= t_ns < forward["end_ns"]]
+    if not on_device:
+        assert (state.on_device, state.planned_next) == (None, None)
+        return planned
     assert state.on_device is not None
-    assert state.on_device.forward_id == forward["forward_id"]
-    assert state.forward.forward_id - forward["forward_id"] in (0, 1)
+    assert state.on_device.forward_id == on_device[-1]["forward_id"]
+    ahead = planned["forward_id"] - on_device[-1]["forward_id"]
+    assert ahead in (0, 1)
+    assert (state.planned_next is not None) == bool(ahead)
+    return on_device[-1]
 
 
-def _same(state: SchedulerState, forward: dict, rows: list[dict]) -> None:
-    assert state.forward is not None
-    assert state.forward.forward_id == forward["forward_id"]
-    assert len(state.waiting) == state.waiting_reqs == forward["waiting_reqs"]
-    decoding = {row["rid"] for row in rows if row["role"] == Role.DECODE.value}
-    assert decoding == {request.rid for request in state.running if request.in_forward}
+def _counts(state: SchedulerState, forward: dict, rows: list[dict]) -> None:
+    """When a forward has just been planned, who is there is whom it counted."""
+    assert len(state.waiting) == forward["waiting_reqs"]
+    mine = [row["rid"] for row in rows if row["forward_id"] == forward["forward_id"]]
+    decoding = {
+        row["rid"]
+        for row in rows
+        if row["forward_id"] == forward["forward_id"] and row["role"] == Role.DECODE.value
+    }
     # While decode rows are chosen, who ends with the outstanding result is dropped; else nobody is.
     ending = sum(request.ending for request in state.running)
     assert ending <= forward["overlapped"] * len(state.running)
     running = len(state.running) - ending * (forward["mode"] == ForwardMode.DECODE.value)
-    assert running == state.running_reqs == forward["running_reqs"]
-    absent = [request for request in state.running if not request.in_forward]
+    assert running == forward["running_reqs"]
+    absent = [request for request in state.running if request.rid not in mine]
     assert forward["absent_decode_reqs"] in (len(absent), len(absent) - ending)
     if decoding:
         assert forward["absent_decode_reqs"] == len(absent) - ending == 0
+        assert decoding <= {request.rid for request in state.running}
+
+
+def _same(state: SchedulerState, forward: dict, rows: list[dict]) -> None:
+    """All that is recorded is that of one forward."""
+    assert state.forward is not None
+    assert state.forward.forward_id == forward["forward_id"]
+    assert (state.running_reqs, state.waiting_reqs) == (forward["running_reqs"], forward["waiting_reqs"])
+    extends = [row for row in rows if row["role"] != Role.DECODE.value]
+    assert [(row.rid, row.role, row.prefix_len, row.extend_end) for row in state.extend_rows] == [
+        (row["rid"], Role(row["role"]).name, row["prefix_len"], row["prefix_len"] + row["extend_len"])
+        for row in extends
+    ]
+    riding = {row["rid"] for row in rows}
+    assert all(request.in_forward == (request.rid in riding) for request in state.running)
     assert state.inflight_middle_chunks == forward["inflight_middle_chunks"]
     kv = state.kv
     assert kv is not None

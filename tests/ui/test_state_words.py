@@ -1,8 +1,8 @@
-"""What the state panel says where the forward planned last is not the one that runs."""
+"""What the state panel says of the forward it shows, and why it is that one."""
 
 from dataclasses import replace
 
-from profiler.scheduler_state import ForwardState, RequestState, SchedulerState
+from profiler.scheduler_state import ExtendRow, ForwardState, RequestState, SchedulerState
 from ui.state_words import state_lines
 
 MS = 1_000_000
@@ -14,16 +14,48 @@ REQUESTS = tuple(
 STATE = SchedulerState(90 * MS, PLANNED, REQUESTS, (), None, (), None, None, None, 0, 2, 0, 0, on_device=RUNS)
 
 
-def test_it_names_the_forward_on_the_device_and_who_gets_its_last_token() -> None:
+def test_it_shows_the_forward_on_the_device_then_the_one_planned_next() -> None:
     lines = state_lines(STATE)
-    assert lines[:2] == [("Forward 13", "DECODE"), ("starts", "100 ms")]
-    assert ("now on the device", "forward 12") in lines
+    assert lines[:5] == [
+        ("Forward 12", "EXTEND"),
+        ("at the cursor", "on the device"),
+        ("starts", "80.0 ms, lasts 20.0 ms"),
+        ("tokens", "128 + 0 decode"),
+        ("planned next", "forward 13 DECODE"),
+    ]
     at = lines.index(("Running", "3, 2 in this forward"))
     assert lines[at + 1] == ("in their last forward", "1")
 
 
-def test_in_the_plain_loop_it_does_not() -> None:
-    plain = replace(STATE, forward=RUNS, running=REQUESTS[:2])
-    labels = [label for label, _ in state_lines(plain)]
-    assert not {"now on the device", "in their last forward"} & set(labels)
-    assert "now on the device" not in [label for label, _ in state_lines(replace(STATE, on_device=None))]
+def test_in_the_plain_loop_nothing_is_planned_next() -> None:
+    lines = state_lines(replace(STATE, planned=RUNS, running=REQUESTS[:2]))
+    assert lines[:2] == [("Forward 12", "EXTEND"), ("at the cursor", "on the device")]
+    assert not {"planned next", "in their last forward"} & {label for label, _ in lines}
+
+
+def test_while_none_is_on_the_device_it_shows_the_one_planned_last() -> None:
+    def place(t_ns: int) -> list[tuple[str, str]]:
+        return state_lines(replace(STATE, t_ns=t_ns, on_device=None))[:2]
+
+    assert place(99 * MS) == [("Forward 13", "DECODE"), ("at the cursor", "planned, not begun")]
+    assert place(105 * MS) == [("Forward 13", "DECODE"), ("at the cursor", "ended, none runs")]
+
+
+def test_prompt_rows_are_listed_up_to_six_and_do_not_count_as_decodes() -> None:
+    def said(rows: int) -> list[tuple[str, str]]:
+        extends = tuple(ExtendRow(rid, f"r{rid}", "WHOLE", 16 * rid, 2000) for rid in range(1, rows + 1))
+        return state_lines(replace(STATE, extend_rows=extends))
+
+    lines = said(6)
+    at = lines.index(("Prompt rows", "6"))
+    assert lines[at + 1] == ("  r1", "[16, 2,000) whole")
+    assert lines[at + 6] == ("  r6", "[96, 2,000) whole")
+    assert lines[at + 7][0] == "Half-done request"
+    assert ("Running", "3, 1 in this forward") in lines
+    assert said(8)[at + 7] == ("  + 2 more", "")
+    assert "Prompt rows" not in [label for label, _ in state_lines(STATE)]
+
+
+def test_of_a_row_whose_place_is_unknown_it_does_not_make_one_up() -> None:
+    lines = state_lines(replace(STATE, extend_rows=(ExtendRow(1, "r\n1", None, None, None),)))
+    assert ("  r\\n1", "[–, –) –") in lines

@@ -18,19 +18,17 @@ SWATCHES = {"locked": Ink.LOCKED, "private": Ink.PRIVATE, "evictable": Ink.EVICT
 def panel_lines(state: SchedulerState, cells: int, rows: int | None = None) -> list[Line]:
     """The lines that all views say of a state, the half-done prompt as a bar, and free rows between groups.
 
-    With `rows` at most so many: first the free ones go, then who waits in particular.
+    With `rows` at most so many: first the free ones go, then the names of who waits, then the prompt rows.
     """
-    said = state_lines(state)
-    if rows is not None and len(said) + (state.half_done is not None) > rows:
-        said = [line for line in said if not line[0].startswith("  ")]
+    said = [(label, _block(state, label, value, cells)) for label, value in state_lines(state)]
+    if rows is not None:
+        _spare(said, rows)
     lines: list[Line] = []
     heads: list[int] = []
-    for label, value in said:
+    for label, block in said:
         if label[:1].isupper():
             heads.append(len(lines))
-        lines += _panel_line(label, value, cells)
-        if label == "of prompt" and state.half_done is not None:
-            lines.append(progress_line(state.half_done, cells))
+        lines += block
     free = len(heads) if rows is None else max(rows - len(lines), 0)
     for at in reversed(heads[1 : 1 + free]):
         lines.insert(at, [])
@@ -54,6 +52,20 @@ def progress_line(half_done: HalfDone, cells: int) -> Line:
 def brief_lines(state: SchedulerState, cells: int) -> list[Line]:
     """The forward and the half-done request; then what stopped admission, who waits, and the pool."""
     return [together(_forward_groups(state), cells), together(_admission_groups(state), cells)]
+
+
+def _spare(said: list[tuple[str, list[Line]]], rows: int) -> None:
+    """Drop particulars, the last first, until the rest fits."""
+    particulars = [at for at, (label, _) in enumerate(said) if label.startswith("  ")]
+    while particulars and sum(len(block) for _, block in said) > rows:
+        del said[particulars.pop()]
+
+
+def _block(state: SchedulerState, label: str, value: str, cells: int) -> list[Line]:
+    lines = _panel_line(label, value, cells)
+    if label == "of prompt" and state.half_done is not None:
+        lines.append(progress_line(state.half_done, cells))
+    return lines
 
 
 def _panel_line(label: str, value: str, cells: int) -> list[Line]:
@@ -82,7 +94,13 @@ def _forward_groups(state: SchedulerState) -> Iterator[Line]:
         yield [("no forward yet", Ink.MUTED)]
         return
     took = words.seconds((forward.end_ns - forward.start_ns) / 1e9)
-    yield [(f"fwd {forward.forward_id} ", Ink.STRONG), (f"{forward.mode or words.UNKNOWN} {took}", Ink.TEXT)]
+    place = "fwd" if state.on_device is None else "on device"
+    yield [
+        (f"{place} {forward.forward_id} ", Ink.STRONG),
+        (f"{forward.mode or words.UNKNOWN} {took}", Ink.TEXT),
+    ]
+    if state.planned_next is not None:
+        yield [(f"next {state.planned_next.forward_id}", Ink.TEXT)]
     yield [(f"{words.count(forward.extend_tokens)}+{words.count(forward.decode_tokens)} tok", Ink.TEXT)]
     if half_done is not None:
         span = f"[{half_done.prefix_len:,}, {half_done.extend_end:,})"
