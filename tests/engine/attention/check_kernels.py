@@ -113,7 +113,7 @@ def test_extend_gives_the_log_sum_exp(rows: list[tuple[int, int]], dtype: torch.
     extend(made.new, made.kv.pool(LAYER), out, plan.extend_columns, geometry, SMALL.extend, lse)
     expected = []
     for qkv, (prefix, _) in zip(made.rotated, rows, strict=True):
-        query, key, value = qkv.view(len(qkv), -1, 16).split([4, 2, 2], dim=1)
+        query, key, value = qkv.view(len(qkv), 8, 16).split([4, 2, 2], dim=1)
         expected.append(reference(query[prefix:], key, value, prefix)[1].T)
     torch.testing.assert_close(lse.double(), torch.cat(expected), rtol=1e-5, atol=1e-5)
 
