@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.batch import ForwardMode
+from profiler.open_silences import OpenSilences
 from profiler.timeline.tiles import GapDetail
 from profiler.wording import count, duration, mebibytes, times
 
@@ -14,8 +15,10 @@ __all__ = [
     "mixing",
     "price",
     "saturation_point",
+    "still_silent",
     "waited",
     "wall",
+    "who_holds",
     "who_waits",
     "why_waited",
 ]
@@ -78,6 +81,21 @@ def why_waited(gap: GapDetail) -> str:
     own_ns = sum(forward.in_gap_ns for forward in gap.forwards)
     rest = duration(max(0, gap.gap_ns - own_ns) / 1e9)
     return f"No forward of others lies in it: {duration(own_ns / 1e9)} is its own, {rest} was no forward's."
+
+
+def still_silent(found: OpenSilences) -> str:
+    """Who gives no token where the trace ends, and for how long so far."""
+    longest = duration(found.longest_ns / 1e9)
+    if found.requests == 1:
+        return f"{found.name} is silent at the end, for {longest} so far"
+    return f"{count(found.requests)} decodes are silent at the end, {found.name} for {longest} so far"
+
+
+def who_holds(found: OpenSilences) -> str:
+    """Whose prompt the last forward left half-done."""
+    if found.half_done is None:
+        return "The next token is not recorded."
+    return f"{found.half_done} holds the half-done slot in the last forward."
 
 
 def cap(whole: Summary, chunked: Summary) -> str:

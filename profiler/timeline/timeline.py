@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from profiler.open_silences import OpenSilences, open_silences_among
 from profiler.replay import Replay
 from profiler.scheduler_state import SchedulerState
 from profiler.timeline import choice
@@ -142,6 +143,12 @@ class Timeline:
         worst = self._index.worst
         return None if worst is None else self.gap(*worst)
 
+    @cached_property
+    def open_silences(self) -> OpenSilences | None:
+        """Requests that are silent at the end, for longer than in any gap they had; None for nobody."""
+        index = self._index
+        return open_silences_among(self.trace, index.forwards, index.rows, index.lifecycle)
+
     def state_at(self, t_ns: int) -> SchedulerState:
         """The scheduler's state at a time."""
         return self._replay.at(t_ns)
@@ -192,6 +199,7 @@ class Timeline:
             "_gap_reader",
             "_replay",
             "_stall_starts",
+            "open_silences",
             "summary",
         ):
             self.__dict__.pop(name, None)

@@ -9,6 +9,7 @@ import pytest
 
 from profiler.invariants.check import RULES
 from tests.support.cli import call, refused, start, wait_for_rows, write_model, write_workload
+from tests.support.silent_tables import silent_tables
 from tests.support.sound_trace import META, sound_tables
 from traces.writer import TraceWriter
 from ui.program import program
@@ -51,8 +52,12 @@ def write_trace(path: Path, tables: dict[str, list[dict[str, Any]]]) -> Path:
     meta = {key: value for key, value in META.items() if key != "sealed"}
     with TraceWriter(path, meta) as writer:
         for table, rows in tables.items():
-            writer.append(table, {key: [row.get(key) for row in rows] for key in rows[0]}, len(rows))
+            writer.append(table, {key: [row.get(key) for row in rows] for key in _columns(rows)}, len(rows))
     return path
+
+
+def _columns(rows: list[dict[str, Any]]) -> set[str]:
+    return {key for row in rows for key in row}
 
 
 def test_stats_as_json_has_what_scripts_rely_on(recorded: Path, capfd: Capture) -> None:
@@ -82,6 +87,15 @@ def test_stats_in_words_keep_a_name_on_its_line(recorded: Path, capfd: Capture) 
     assert "tokens/s" in facts["output"]
     assert "before token" in facts["longest gap"]
     assert "not known" in facts["saturation"]
+
+
+def test_stats_tell_of_silences_that_had_not_ended(tmp_path: Path, recorded: Path, capfd: Capture) -> None:
+    out = call(capfd, "stats", write_trace(tmp_path / "silent.chunkscope", silent_tables())).out
+    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    assert (
+        facts["silent"].strip() == "2 decodes at the end, a for 70.0 ms so far; doc holds the half-done slot"
+    )
+    assert "\nsilent" not in call(capfd, "stats", recorded).out
 
 
 def test_a_recorded_run_holds_every_rule(recorded: Path, capfd: Capture) -> None:

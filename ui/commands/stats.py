@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ui.options import json_option
 from ui.words import count, memory, name, plural, rate, seconds
+
+if TYPE_CHECKING:
+    from profiler.open_silences import OpenSilences
 
 __all__ = ["command"]
 
@@ -22,6 +25,7 @@ def command(trace: Path, as_json: bool) -> None:
 
     docs/metrics.md defines each of them. A trace that is still being written is read as far as it goes.
     """
+    from profiler.open_silences import open_silences
     from profiler.summary import summarize
     from traces.reader import open_trace
     from ui.tables import narrator, print_facts, print_json, reporter, say
@@ -35,10 +39,10 @@ def command(trace: Path, as_json: bool) -> None:
     if as_json:
         print_json(summary)
     else:
-        print_facts(reporter(), _facts(trace, summary))
+        print_facts(reporter(), _facts(trace, summary, open_silences(opened)))
 
 
-def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(trace: Path, summary: Mapping[str, Any], silent: "OpenSilences | None") -> list[tuple[str, str]]:
     from profiler.sentences import saturation_point
 
     return [
@@ -48,6 +52,7 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("largest forward", f"{count(summary['largest_forward_tokens'])} tokens"),
         ("output", f"{count(summary['output_tokens'])} tokens, {rate(summary['output_tokens_per_s'])}"),
         ("longest gap", _gap(summary["worst_stall"])),
+        *_silent(silent),
         ("between tokens", _spread(summary["itl_s"])),
         ("to first token", _spread(summary["ttft_s"])),
         ("KV pages", f"{count(summary['kv_pages_peak'])} of {count(summary['kv_pages_total'])} at most"),
@@ -57,6 +62,17 @@ def _facts(trace: Path, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("saturation", saturation_point(summary["saturation"])),
         *_kernels(summary["kernels"], summary["forwards"]),
     ]
+
+
+def _silent(found: "OpenSilences | None") -> list[tuple[str, str]]:
+    """Who gives no token where the trace ends, and whose prompt is half-done there."""
+    if found is None:
+        return []
+    who, longest = plural(found.requests, "decode"), seconds(found.longest_ns / 1e9)
+    text = f"{who} at the end, {name(found.name)} for {longest} so far"
+    if found.half_done is not None:
+        text += f"; {name(found.half_done)} holds the half-done slot"
+    return [("silent", text)]
 
 
 def _kernels(kernels: Mapping[str, Any] | None, forwards: int) -> list[tuple[str, str]]:

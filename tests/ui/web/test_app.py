@@ -12,7 +12,10 @@ from profiler.compare import CHUNKED, MIXED, WHOLE
 from profiler.gap_parts import PartKind, gap_parts
 from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.rewritten import rewrite
+from tests.support.silent_tables import silent_tables
+from tests.support.sound_trace import META
 from tests.support.three_runs import record_three_runs
+from tests.support.traces import decode_row
 from traces.errors import TraceError
 from traces.writer import TraceWriter
 from ui.state_words import state_lines
@@ -229,6 +232,32 @@ def test_the_answer_of_one_run_is_its_longest_gap(timelines: list[Timeline]) -> 
     assert gap is not None
     assert said.effect.startswith(f"{gap.name} waited ")
     assert gap.culprits[0].name in said.cause
+
+
+def test_the_answer_is_a_silence_that_has_not_ended_where_it_is_the_longest(tmp_path: Path) -> None:
+    tables = silent_tables()
+
+    def said(path: Path) -> tuple[str, str]:
+        with TraceWriter(path, {key: value for key, value in META.items() if key != "sealed"}) as writer:
+            for table, rows in tables.items():
+                columns = {key for row in rows for key in row}
+                writer.append(table, {key: [row.get(key) for row in rows] for key in columns}, len(rows))
+        found = answer(make_runs([open_timeline(path)]))
+        return found.effect, found.cause
+
+    assert said(tmp_path / "silent.chunkscope") == (
+        "2 decodes are silent at the end, a for 70.0 ms so far.",
+        "doc holds the half-done slot in the last forward.",
+    )
+    tables["requests"][0]["name"] = "b\n"
+    tables["forwards"][3]["chunked_rid"] = None
+    tables["rows"] = [row for row in tables["rows"] if row["rid"] != 1]
+    assert said(tmp_path / "alone.chunkscope") == (
+        "b\\n is silent at the end, for 70.0 ms so far.",
+        "The next token is not recorded.",
+    )
+    tables["rows"].append(decode_row(3, 0, 2))
+    assert said(tmp_path / "spoken.chunkscope")[0] == "b\\n waited 70.0 ms for its token 2."
 
 
 def test_the_table_shows_the_longest_gap_before_percentiles(timelines: list[Timeline]) -> None:
