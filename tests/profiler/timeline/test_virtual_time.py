@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from engine.batch import StopReason
 from engine.clock import VirtualClock
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -77,11 +78,37 @@ def test_the_state_has_the_counts_that_the_scheduler_told(
     timeline = Timeline(trace)
     for told in frame(trace, "forwards").sort("forward_id").iter_rows(named=True):
         state = timeline.state_at(told["plan_end_ns"])
-        if state.forward is None or state.forward.forward_id != told["forward_id"]:
+        if state.planned is None or state.planned.forward_id != told["forward_id"]:
             continue  # another was planned at the same instant
         ending = sum(request.ending for request in state.running)
         assert told["running_reqs"] in (len(state.running), len(state.running) - ending)
         assert len(state.waiting) == told["waiting_reqs"]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_where_a_forward_begins_it_is_the_one_shown(tmp_path: Path, plain: bool) -> None:
+    trace = recorded(
+        tmp_path / "t.chunkscope",
+        lone(5, 3 * MS, prompt=150),
+        chunked_prefill_size=64,
+        disable_overlap_schedule=plain,
+    )
+    timeline = Timeline(trace)
+    forwards = frame(trace, "forwards").sort("forward_id")
+    ahead = 0
+    for told in forwards.iter_rows(named=True):
+        start_ns = timeline.start_of_forward(told["forward_id"])
+        assert start_ns is not None
+        state = timeline.state_at(start_ns)
+        assert state.forward is not None
+        assert state.forward.forward_id == told["forward_id"]
+        assert state.stop_reason == (
+            None if told["stop_reason"] is None else StopReason(told["stop_reason"]).name
+        )
+        if state.planned_next is not None:
+            assert state.planned_next.forward_id == told["forward_id"] + 1
+            ahead += 1
+    assert bool(ahead) is not plain
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3, 4, 7])
