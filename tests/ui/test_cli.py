@@ -60,11 +60,18 @@ def test_a_process_ends_with_the_same_codes_and_lines(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_before_anything_is_recorded(tmp_path: Path) -> None:
-    fifo = tmp_path / "w.jsonl"
-    os.mkfifo(fifo)  # the command waits for its workload
-    args = ["run", "--model", write_model(tmp_path), "--workload", fifo, "-o", tmp_path / "t.chunkscope"]
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    waiting = f"""
+import sys
+import engine.workload
+from ui.cli import main
+engine.workload.load_workload = lambda path, **options: open({str(fifo)!r}).read()
+main(sys.argv[1:])
+"""
+    args = ["run", "--model", write_model(tmp_path), "--workload", "w", "-o", tmp_path / "t.chunkscope"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ui", *map(str, args)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", waiting, *map(str, args)], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
     with fifo.open("wb"):  # opens once the command has opened its end
         process.send_signal(signal.SIGINT)
