@@ -13,7 +13,11 @@ from engine.peaks import Peaks
 
 __all__ = ["DTYPES", "Card", "Overrides", "all_cards", "find_card", "peaks_of"]
 
-DTYPES = {"bfloat16": "bf16_dense_tflops", "float32": "fp32_tflops"}
+DTYPES = {
+    "bfloat16": "bf16_dense_tflops",
+    "float16": "bf16_dense_tflops",  # tensor cores take both at the same rate
+    "float32": "fp32_tflops",
+}
 """Element types that a peak is known of, and the key that holds it."""
 
 GIB = 2**30

@@ -66,8 +66,10 @@ def test_loads_no_pictures_no_analyses_and_no_file_formats(modules: list[str]) -
     assert not importing(*modules) & (PICTURES_AND_ANALYSES | FILE_FORMATS)
 
 
-def test_engine_loads_no_storage() -> None:
-    assert "pyarrow" not in importing(*modules_of("engine"))
+def test_engine_loads_no_storage_and_no_kernels_unasked() -> None:
+    kernels = ("triton_", "static_decode")  # loaded where a GPU is chosen
+    plain = [name for name in modules_of("engine") if not name.rpartition(".")[2].startswith(kernels)]
+    assert not importing(*plain) & {"pyarrow", "triton"}
 
 
 @pytest.mark.parametrize("package", ["engine", "traces", "profiler", "ui"])

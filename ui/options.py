@@ -46,7 +46,7 @@ def model_options(default: str | None = None) -> Callable[[F], F]:
         ),
         click.option(
             "--dtype",
-            type=click.Choice(["auto", "float32", "bfloat16"]),
+            type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
             default="auto",
             show_default=True,
             help="Of weights, activations and KV.",

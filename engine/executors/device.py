@@ -3,13 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
-from importlib.util import find_spec
 
 import torch
 
 from engine.arithmetic import kv_bytes_per_token
+from engine.attention.choose import paged_attention
 from engine.attention.protocol import AttentionBackend
-from engine.attention.torch_paged import TorchPagedAttention
 from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
@@ -176,8 +175,4 @@ def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int)
             f"{free / 1e9:.1f} GB are free on {loaded.device}: give fewer tokens"
         )
     kv = KVTensors(loaded.shape, max_total_tokens // page_size, page_size, loaded.dtype, loaded.device)
-    if loaded.device.type == "cuda" and loaded.dtype != torch.float32 and find_spec("triton") is not None:
-        from engine.attention.triton_paged import TritonPagedAttention
-
-        return TritonPagedAttention(loaded.shape, kv)
-    return TorchPagedAttention(loaded.shape, kv)  # float32 would be rounded on the way to a tensor core
+    return paged_attention(loaded.shape, kv)

@@ -69,7 +69,7 @@ def test_peaks_are_in_units_of_one() -> None:
     [
         ("T4", "bfloat16", 1, "--peak-tflops"),
         ("B300", "float32", 1, "--peak-tflops"),
-        ("H200", "float16", 1, "--peak-tflops"),
+        ("H200", "int8", 1, "--peak-tflops"),
         ("Ascend", "bfloat16", 1, "--bandwidth"),
         ("L40S", "bfloat16", 2, "--link-bandwidth"),
     ],

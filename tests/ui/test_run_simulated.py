@@ -105,6 +105,7 @@ def test_stop_tokens_of_the_workload_end_no_output(
     workload = write_workload(tmp_path / "s.jsonl", {"rid": "a", **stops}, {"rid": "b", "prompt_tokens": 9})
     said = simulate(capfd, model, workload, trace)
     assert "stop_token_ids of 1 request ignored: no token ends a simulated output" in said
+    assert "18 prompt tokens, 158 output tokens" in said
     requests = open_trace(trace).table("requests").to_pylist()
     assert [(r["output_tokens"], r["finish_reason"]) for r in requests] == [
         (30, FinishReason.LENGTH),

@@ -98,7 +98,7 @@ def command(
     lines = chain(
         _policy_lines(config.schedule_policy, session.config.schedule_policy),
         session.assumptions(),
-        workload_lines(workload),
+        workload_lines(workload, tokens_end_outputs=not session.simulated),
         lowered_lines(workload, lowered),
     )
     for line in lines:
