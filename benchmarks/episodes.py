@@ -82,7 +82,7 @@ class InventedDevice:
 def record_episode(path: Path, forwards: int, *, mixed: bool, seed: int) -> Trace:
     """A trace of exactly that many forwards, about 8 rows each; requests that are left then are aborted."""
     clock, rng = Clock(), np.random.default_rng((seed, 0))
-    config = EngineConfig(**CONFIG, enable_mixed_chunk=mixed).resolve(
+    config = EngineConfig(**CONFIG, enable_mixed_chunk=mixed, disable_overlap_schedule=True).resolve(
         max_total_tokens=CONFIG["max_total_tokens"], context_length=CONFIG["context_length"]
     )
     meta = {
