@@ -91,15 +91,14 @@ def picture(device: SimulatedDevice, folder: Path) -> None:
             nonlocal longest_ns
             longest_ns = max(longest_ns, record.result.end_ns - record.result.start_ns)
 
-        requests = workload()
         path = folder / f"{policy.name.replace(' ', '-')}.chunkscope"
         SimulatedSession(device, policy.config).record_run(
-            requests, path, workload={"benchmark": policy.name}, on_step=note
+            workload(), path, workload={"benchmark": policy.name}, on_step=note
         )
-        told = summarize(open_trace(path))
-        long = requests[-1]
-        assert long.first_token_ns is not None
-        first_ms = (long.first_token_ns - long.arrival_ns) / 1e6
+        trace = open_trace(path)
+        told = summarize(trace)
+        (long,) = (r for r in trace.table("requests").to_pylist() if r["name"] == "long")
+        first_ms = (long["first_token_ns"] - long["arrival_ns"]) / 1e6
         gap_ms, usual_ms = told["worst_stall"]["gap_s"] * 1e3, told["itl_s"]["p50"] * 1e3
         print(
             f"{policy.name:14}{gap_ms:>11,.1f} ms{usual_ms:>9,.2f} ms{first_ms:>15,.1f} ms"
