@@ -1,8 +1,9 @@
 """Runs planned forwards through torch on a CPU or a GPU, while the engine plans the next one."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from typing import ParamSpec, TypeVar
 
 import torch
 
@@ -29,8 +30,12 @@ from engine.models.memory import free_bytes
 from engine.models.rotary import rotary_table
 from engine.operators import Operator
 from engine.sampling import sample
+from engine.threads import torch_worker
 
 __all__ = ["DeviceExecutor"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CUDA_GRAPH_MAX_BS = 256  # SGLang's for a card of 60 to 160 GiB; larger batches gain little
 MAX_GRAPH_PAGES = 1 << 24  # of all rows of a decode batch, shared ones counted for each: 64 MiB of numbers
@@ -74,15 +79,19 @@ class DeviceExecutor:
         self._meter = memory_meter(loaded.device)
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
         require_seen_context(loaded.shape, positions)
-        self._rotations = rotary_table(loaded.shape, positions, loaded.device)
-        self._attention = attention or _paged_attention(loaded, config.max_total_tokens, config.page_size)
+        self._worker = torch_worker("forward")
+        pool, page_size = config.max_total_tokens, config.page_size
+        self._rotations = self._made(rotary_table, loaded.shape, positions, loaded.device)
+        self._attention = attention or self._made(_paged_attention, loaded, pool, page_size)
         self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
         if capture is None and loaded.device.type == "cuda":
             capture = cuda_capture(self._meter)
         self._graphs = self._decode_graphs(config, cuda_graph_max_bs, capture)
         self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
-        # OpenMP counts threads per calling thread: the worker must be told what the main thread was told.
-        self._worker = ThreadPoolExecutor(1, "forward", torch.set_num_threads, (torch.get_num_threads(),))
+
+    def _made(self, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Made in the worker, so that no other thread keeps a team of OpenMP's; see `engine.threads`."""
+        return self._worker.submit(make, *args, **kwargs).result()
 
     @torch.inference_mode()
     def capture_graphs(self) -> None:

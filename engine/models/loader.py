@@ -13,6 +13,7 @@ from engine.models.llama import LlamaModel
 from engine.models.memory import free_bytes
 from engine.models.rotary import inverse_frequencies
 from engine.shapes import ModelShape
+from engine.threads import apart
 
 __all__ = ["DEVICES", "DTYPES", "LoadedModel", "default_max_total_tokens", "load_model"]
 
@@ -70,9 +71,12 @@ def load_model(
     checkpoint = open_checkpoint(path, load_format)
     require_computed(checkpoint.shape, path)
     inverse_frequencies(checkpoint.shape)  # refuses an unknown rope scaling before the weights are read
-    with torch.inference_mode():
-        model = LlamaModel(checkpoint.shape, checkpoint.tensors(dtype_, device_))
-    return LoadedModel(model, checkpoint)
+    return LoadedModel(apart(lambda: _model(checkpoint, dtype_, device_)), checkpoint)
+
+
+@torch.inference_mode()
+def _model(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> LlamaModel:
+    return LlamaModel(checkpoint.shape, checkpoint.tensors(dtype, device))
 
 
 def default_max_total_tokens(loaded: LoadedModel, page_size: int) -> int:
