@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.forwards import PROMPT, synthetic
 from engine.batch import ForwardBatch
-from engine.clock import Clock
+from engine.clock import Clock, VirtualClock
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.executors.protocol import Executor, FinishedForward, ForwardResult
@@ -55,19 +55,6 @@ SMOLLM2 = ModelShape(
 )
 
 
-class PacedClock:
-    """A clock that only moves when told to."""
-
-    def __init__(self) -> None:
-        self.t_ns = 0
-
-    def now_ns(self) -> int:
-        return self.t_ns
-
-    def wait_until(self, t_ns: int) -> None:
-        self.t_ns = max(self.t_ns, t_ns)
-
-
 class OwnClock:
     """The time that passes while it runs, so that taking turns with another engine does not count."""
 
@@ -90,16 +77,16 @@ class OwnClock:
 
 
 class NoModel:
-    """Computes nothing; a forward takes `pace_ns` of the paced clock."""
+    """Computes nothing; a forward takes `pace_ns` of the virtual clock."""
 
-    def __init__(self, clock: PacedClock, pace_ns: int) -> None:
+    def __init__(self, clock: VirtualClock, pace_ns: int) -> None:
         self._clock = clock
         self._pace_ns = pace_ns
 
     def launch(self, batch: ForwardBatch) -> FinishedForward:
-        start_ns = self._clock.t_ns
-        self._clock.t_ns += self._pace_ns
-        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self._clock.t_ns))
+        start_ns = self._clock.now_ns()
+        self._clock.wait_until(start_ns + self._pace_ns)
+        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self._clock.now_ns()))
 
 
 @contextmanager
@@ -126,7 +113,7 @@ def synthetic_us(rows: int, page_size: int, pace_ns: int, rounds: int) -> float:
             observer.on_forward(record)
 
     costs = []
-    with recording(PacedClock()) as recorder:
+    with recording(VirtualClock()) as recorder:
         for round_ in range(rounds + 1):
             records = [synthetic(round_ * FORWARDS + i, rows, page_size, pace_ns) for i in range(FORWARDS)]
             off, on = (seconds(partial(told, observer, records)) for observer in (NullObserver(), recorder))
@@ -138,7 +125,7 @@ def engine_us(rows: int, page_size: int, pace_ns: int, rounds: int) -> float:
     """Microseconds a decode forward of an engine without a model takes longer when it is recorded."""
     forwards = FORWARDS // 4
     config = _config(rows, page_size, steps=(rounds + 1) * forwards + 4)
-    clock = PacedClock()
+    clock = VirtualClock()
     with recording(clock) as recorder:
         engines = [
             _decoding(config, rows, NoModel(clock, pace_ns), clock, observer) for observer in (None, recorder)

@@ -98,10 +98,6 @@ class ForwardBatch:
         """(rows,) tokens each row attends to at its last position: prefix + extend."""
         return self.prefix_lens + self.extend_lens
 
-    def is_middle_row(self, row: int) -> bool:
-        """Whether one row is a middle chunk."""
-        return self.roles[row] in MIDDLE_ROLES
-
     @property
     def is_middle(self) -> NDArray[np.bool_]:
         """(rows,) whether the row is a middle chunk, whose sample is dropped."""

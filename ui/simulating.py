@@ -10,6 +10,7 @@ from engine.config import EngineConfig
 from engine.errors import ConfigError
 from engine.executors.simulated import SimulatedExecutor
 from engine.models.checkpoint import Checkpoint
+from engine.models.layout import require_seen_context
 from engine.observer import EngineObserver, ForwardRecord
 from engine.peaks import Peaks
 from engine.request import Request
@@ -81,21 +82,13 @@ class SimulatedDevice:
                 f"{self.label}: give no more"
             )
         config = resolved(config, self.checkpoint.shape, min(fitting, MOST_PAGES * config.page_size))
-        self._check_window(config)
+        assert config.context_length is not None
+        require_seen_context(self.checkpoint.shape, config.context_length, "simulated")
         return config
 
     def fitting_tokens(self, config: EngineConfig) -> int:
         """KV tokens that the weights leave room for; the chunk size of `config` must be resolved."""
         return pool_tokens(self.shard, self.peaks, config, self.element_bytes)
-
-    def _check_window(self, config: EngineConfig) -> None:
-        window = self.checkpoint.shape.sliding_window
-        assert config.context_length is not None
-        if window is not None and config.context_length > window:
-            raise ConfigError(
-                f"{self.checkpoint.shape.name}: attention looks back {window} tokens only, which is not "
-                f"simulated, and the context is {config.context_length}: give --context-length {window}"
-            )
 
 
 def simulated_device(checkpoint: Checkpoint, options: GpuOptions, dtype: str) -> SimulatedDevice:

@@ -1,9 +1,7 @@
 """Runs planned forwards through torch on a CPU or a GPU, while the engine plans the next one."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 import torch
 
@@ -33,9 +31,6 @@ from engine.sampling import sample
 from engine.threads import torch_worker
 
 __all__ = ["DeviceExecutor"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 CUDA_GRAPH_MAX_BS = 256  # SGLang's for a card of 60 to 160 GiB; larger batches gain little
 MAX_GRAPH_PAGES = 1 << 24  # of all rows of a decode batch, shared ones counted for each: 64 MiB of numbers
@@ -80,18 +75,15 @@ class DeviceExecutor:
         positions = min(config.context_length, config.max_total_tokens)  # none lies beyond the pool
         require_seen_context(loaded.shape, positions)
         self._worker = torch_worker("forward")
-        pool, page_size = config.max_total_tokens, config.page_size
-        self._rotations = self._made(rotary_table, loaded.shape, positions, loaded.device)
-        self._attention = attention or self._made(_paged_attention, loaded, pool, page_size)
+        # In the worker, so that no other thread keeps a team of OpenMP's (see `engine.threads`).
+        made = self._worker.submit
+        self._rotations = made(rotary_table, loaded.shape, positions, loaded.device).result()
+        self._attention = attention or made(_paged_attention, loaded, config).result()
         self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
         if capture is None and loaded.device.type == "cuda":
             capture = cuda_capture(self._meter)
         self._graphs = self._decode_graphs(config, cuda_graph_max_bs, capture)
         self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
-
-    def _made(self, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Made in the worker, so that no other thread keeps a team of OpenMP's; see `engine.threads`."""
-        return self._worker.submit(make, *args, **kwargs).result()
 
     @torch.inference_mode()
     def capture_graphs(self) -> None:
@@ -175,7 +167,9 @@ class DeviceExecutor:
         return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))
 
 
-def _paged_attention(loaded: LoadedModel, max_total_tokens: int, page_size: int) -> AttentionBackend:
+def _paged_attention(loaded: LoadedModel, config: EngineConfig) -> AttentionBackend:
+    max_total_tokens, page_size = config.max_total_tokens, config.page_size
+    assert max_total_tokens is not None
     needed = max_total_tokens * kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
     free = free_bytes(loaded.device)
     if needed > free:

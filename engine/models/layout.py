@@ -54,11 +54,14 @@ def require_computed(shape: ModelShape, source: Path) -> None:
         )
 
 
-def require_seen_context(shape: ModelShape, context_length: int) -> None:
-    """Raise ConfigError if a sequence of `context_length` tokens outgrows the model's sliding window."""
+def require_seen_context(shape: ModelShape, context_length: int, what: str = "computed") -> None:
+    """Raise ConfigError if a sequence of `context_length` tokens outgrows the model's sliding window.
+
+    `what` says what a window is not here.
+    """
     window = shape.sliding_window
     if window is not None and context_length > window:
         raise ConfigError(
-            f"{shape.name}: attention looks back {window} tokens only, which is not computed, "
+            f"{shape.name}: attention looks back {window} tokens only, which is not {what}, "
             f"and the context is {context_length}: give --context-length {window}"
         )

@@ -8,7 +8,7 @@ import torch
 from benchmarks.gpu.batches import Paged
 from engine.shapes import ModelShape
 
-__all__ = ["TOLERANCE", "attention_of", "poisoned_memory", "relative_error", "shape_of"]
+__all__ = ["TOLERANCE", "attention_of", "poisoned_memory", "relative_error"]
 
 # Of |found - expected| / |expected| over all elements: rounding of inputs to tensor cores and of the output.
 TOLERANCE = {torch.bfloat16: 6e-3, torch.float16: 1e-3, torch.float32: 2e-3}
@@ -24,24 +24,6 @@ def poisoned_memory() -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(enabled)
-
-
-def shape_of(num_heads: int, num_kv_heads: int, head_dim: int) -> ModelShape:
-    """A model of which only attention matters."""
-    return ModelShape(
-        architecture="llama",
-        name="attention alone",
-        num_layers=1,
-        hidden_size=8,
-        num_heads=num_heads,
-        num_kv_heads=num_kv_heads,
-        head_dim=head_dim,
-        intermediate_size=8,
-        vocab_size=8,
-        max_position_embeddings=4096,
-        rope_theta=10_000.0,
-        rms_norm_eps=1e-5,
-    )
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:

@@ -6,7 +6,8 @@ import torch
 from benchmarks.gpu.batches import Paged, make_batch
 from engine.kv_tensors import KVTensors
 from engine.shapes import ModelShape
-from tests.gpu.references import TOLERANCE, attention_of, poisoned_memory, relative_error, shape_of
+from tests.gpu.references import TOLERANCE, attention_of, poisoned_memory, relative_error
+from tests.support.ragged import attention_shape
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -54,7 +55,7 @@ def test_each_token_attends_to_its_sequence(
     rows: str,
     device: torch.device,
 ) -> None:
-    shape = shape_of(*heads, head_dim)
+    shape = attention_shape(*heads, head_dim)
     paged = _paged(shape, rows, page_size, dtype, device)
     plan = _backend(shape, paged.kv).plan(paged.batch)
     for layer in range(2):
@@ -66,7 +67,7 @@ def test_each_token_attends_to_its_sequence(
 
 @pytest.mark.shapes(("head_dim", "page_size"), [(64, 16), (96, 1), (128, 64)], [(64, 16)])
 def test_new_tokens_are_rotated_and_stored(head_dim: int, page_size: int, device: torch.device) -> None:
-    shape = shape_of(8, 2, head_dim)
+    shape = attention_shape(8, 2, head_dim)
     rows = "mixed" if device.type == "cuda" else "small"
     paged = _paged(shape, rows, page_size, BF16, device)
     tokens = len(paged.qkv[0])

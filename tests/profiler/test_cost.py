@@ -15,27 +15,13 @@ from engine.batch import ForwardBatch, ForwardMode, Role
 from engine.errors import ConfigError
 from engine.peaks import Peaks
 from engine.request import Request
-from engine.shapes import ModelShape
 from profiler.cost import OPERATORS, RooflineCost
 from profiler.cost_profile import load_gemm_profile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS
 from profiler.hardware import find_card, peaks_of
 from profiler.tensor_parallel import shard
+from tests.support.shapes import LLAMA_8B
 
-SHAPE = ModelShape(
-    architecture="llama",
-    name="8B",
-    num_layers=32,
-    hidden_size=4096,
-    num_heads=32,
-    num_kv_heads=8,
-    head_dim=128,
-    intermediate_size=14336,
-    vocab_size=128256,
-    max_position_embeddings=131072,
-    rope_theta=5e5,
-    rms_norm_eps=1e-5,
-)
 H200 = Peaks("H200 SXM", "bfloat16", 989e12, 4.8e12, 141 * 2**30, link_bytes_per_s=450e9)
 GEMMS = ("QKV", "O", "GATE_UP", "DOWN")
 EXTEND_ROLES = (Role.WHOLE, Role.FIRST, Role.MIDDLE, Role.LAST)
@@ -73,7 +59,7 @@ decode_rows = st.lists(st.tuples(st.just(Role.DECODE), lengths, st.just(1)))
 
 
 def test_a_long_prefill_by_hand() -> None:
-    told = seconds(RooflineCost(SHAPE, H200, 2), [(Role.WHOLE, 0, 8192)])
+    told = seconds(RooflineCost(LLAMA_8B, H200, 2), [(Role.WHOLE, 0, 8192)])
     compute = 0.7 * 989e12
     assert told["QKV"] == pytest.approx(2 * 8192 * 32 * 4096 * (4096 + 2048) / compute)
     assert told["O"] == pytest.approx(2 * 8192 * 32 * 4096 * 4096 / compute)
@@ -90,7 +76,7 @@ def test_a_long_prefill_by_hand() -> None:
 def test_further_norms_move_more() -> None:
     def elements(**change: object) -> float:
         """Moved in one layer by one token, between GEMMs and attention."""
-        shape = replace(SHAPE, **change)  # type: ignore[arg-type]
+        shape = replace(LLAMA_8B, **change)  # type: ignore[arg-type]
         told = seconds(RooflineCost(shape, H200, 2), [(Role.WHOLE, 0, 1)])
         return (told["ELEMENTWISE"] * 0.5 * 4.8e12 / 2 - 2 * 4096) / 32
 
@@ -99,13 +85,13 @@ def test_further_norms_move_more() -> None:
 
 
 def test_a_later_chunk_pays_for_its_prefix() -> None:
-    told = seconds(RooflineCost(SHAPE, H200, 2), [(Role.MIDDLE, 24576, 8192)])
+    told = seconds(RooflineCost(LLAMA_8B, H200, 2), [(Role.MIDDLE, 24576, 8192)])
     assert told["ATTENTION_PREFIX"] == pytest.approx(4 * 4096 * 32 * 24576 * 8192 / (0.6 * 989e12))
     assert told["HEAD"] == 0  # a middle chunk needs no logits
 
 
 def test_a_decode_reads_weights_and_kv() -> None:
-    told = seconds(RooflineCost(SHAPE, H200, 2), [(Role.DECODE, 9_999, 1)] * 4)
+    told = seconds(RooflineCost(LLAMA_8B, H200, 2), [(Role.DECODE, 9_999, 1)] * 4)
     weights = 32 * (4096 * (4096 + 2048) + 4096 * 4096 + 3 * 4096 * 14336)
     assert sum(told[name] for name in GEMMS) == pytest.approx(2 * weights / (0.8 * 4.8e12), rel=2e-3)
     kv = 2 * 32 * 1024 * 2 * 40_000
@@ -115,7 +101,7 @@ def test_a_decode_reads_weights_and_kv() -> None:
 
 def test_a_forward_takes_the_sum_of_its_operators() -> None:
     rows = [(Role.LAST, 100, 50), (Role.FIRST, 0, 70), (Role.DECODE, 900, 1)]
-    cost = RooflineCost(SHAPE, H200, 2)
+    cost = RooflineCost(LLAMA_8B, H200, 2)
     assert cost.forward_ns(batch(rows)) == round(sum(seconds(cost, rows).values()) * 1e9)
 
 
@@ -125,8 +111,8 @@ def test_flops_are_those_of_the_closed_forms(
 ) -> None:
     """With endless bandwidth, seconds are FLOPs over what is reached of the peak."""
     rows = [*extends[:4], *decodes[:4]]
-    told = seconds(RooflineCost(SHAPE, replace(H200, bytes_per_s=inf), 2), rows)
-    flops = forward_cost(SHAPE, forward_sums(batch(rows)), 2, 2)
+    told = seconds(RooflineCost(LLAMA_8B, replace(H200, bytes_per_s=inf), 2), rows)
+    flops = forward_cost(LLAMA_8B, forward_sums(batch(rows)), 2, 2)
 
     def work(kind: str, *operators: str) -> float:
         compute = EFFICIENCIES[kind].compute
@@ -142,17 +128,17 @@ def test_flops_are_those_of_the_closed_forms(
 
 def test_bytes_are_at_least_those_that_a_forward_must_move() -> None:
     rows = [(Role.LAST, 1000, 500), (Role.DECODE, 4000, 1)]
-    told = seconds(RooflineCost(SHAPE, replace(H200, flops_per_s=inf), 2), rows)
+    told = seconds(RooflineCost(LLAMA_8B, replace(H200, flops_per_s=inf), 2), rows)
     kinds = dict.fromkeys((*GEMMS, "HEAD"), "GEMM") | {name: name for name in OPERATORS[5:9]}
     moved = sum(told[name] * EFFICIENCIES[kind].memory * H200.bytes_per_s for name, kind in kinds.items())
-    least = forward_cost(SHAPE, forward_sums(batch(rows)), 2, 2)
+    least = forward_cost(LLAMA_8B, forward_sums(batch(rows)), 2, 2)
     must = least.bytes_weights + least.bytes_kv_read + least.bytes_kv_write + least.bytes_activation
     assert must < moved < 1.3 * must
 
 
 @given(st.integers(1, 20_000), st.integers(0, 100_000), st.integers(1, 64))
 def test_more_work_never_takes_less_time(extend: int, prefix: int, rows: int) -> None:
-    cost = RooflineCost(SHAPE, H200, 2)
+    cost = RooflineCost(LLAMA_8B, H200, 2)
     small = batch([(Role.LAST, prefix, extend)] + [(Role.DECODE, 100, 1)] * rows)
     for change in (
         [(Role.LAST, prefix, extend + 1)] + [(Role.DECODE, 100, 1)] * rows,
@@ -171,15 +157,15 @@ def test_more_work_never_takes_less_time(extend: int, prefix: int, rows: int) ->
     ],
 )
 def test_a_forward_of_more_time_than_a_trace_can_hold_is_refused(peaks: Peaks, longest: str) -> None:
-    cost = RooflineCost(shard(SHAPE, 2), peaks, 2)
+    cost = RooflineCost(shard(LLAMA_8B, 2), peaks, 2)
     with pytest.raises(ConfigError, match=f"most of it {longest}, and the most is 1e.08 s"):
         cost.forward_ns(batch([(Role.WHOLE, 0, 100)]))
 
 
 def test_ranks_share_work_and_pay_for_it() -> None:
     rows = [(Role.WHOLE, 0, 8192)]
-    one = seconds(RooflineCost(SHAPE, H200, 2), rows)
-    two = seconds(RooflineCost(shard(SHAPE, 2), replace(H200, num_devices=2), 2), rows)
+    one = seconds(RooflineCost(LLAMA_8B, H200, 2), rows)
+    two = seconds(RooflineCost(shard(LLAMA_8B, 2), replace(H200, num_devices=2), 2), rows)
     for name in (*GEMMS, "ATTENTION_CAUSAL"):
         assert two[name] == pytest.approx(one[name] / 2)
     ring = 2 * (2 - 1) / 2 * 8192 * 4096 * 2 / (0.8 * 450e9)
@@ -194,7 +180,7 @@ def test_every_share_is_a_share_and_has_a_reason() -> None:
         assert efficiency.compute is None or 0 < efficiency.compute <= 1
         assert efficiency.why
     assert OVERHEADS.why
-    told = RooflineCost(SHAPE, H200, 2).describe()
+    told = RooflineCost(LLAMA_8B, H200, 2).describe()
     assert told["efficiencies"]["GEMM"]["compute"] == EFFICIENCIES["GEMM"].compute
     assert told["gemm_profile"] is None
 
@@ -202,7 +188,7 @@ def test_every_share_is_a_share_and_has_a_reason() -> None:
 # -- a measured profile --------------------------------------------------------------------------------------
 
 H100 = find_card("H100 SXM5")[0]
-PARAMS = SHAPE.layer_gemm_params
+PARAMS = LLAMA_8B.layer_gemm_params
 HEAD = "gpu,model,tp,num_tokens,gemm_flop,gemm_ms,other\n"
 
 
@@ -219,7 +205,7 @@ def write(folder: Path, *lines: str, head: str = HEAD) -> Path:
 def test_a_profile_gives_back_its_own_times(tmp_path: Path) -> None:
     path = write(tmp_path, line(1, 0.2), line(4096, 3.0))
     peaks = peaks_of(H100, "bfloat16")
-    cost = RooflineCost(SHAPE, peaks, 2, profile=load_gemm_profile(path, H100, PARAMS))
+    cost = RooflineCost(LLAMA_8B, peaks, 2, profile=load_gemm_profile(path, H100, PARAMS))
     for tokens, ms in ((1, 0.2), (4096, 3.0)):
         told = seconds(cost, [(Role.WHOLE, 0, tokens)])
         assert sum(told[name] for name in GEMMS) == pytest.approx(32 * ms / 1e3, rel=1e-3)
@@ -301,6 +287,6 @@ def test_a_missing_profile_and_one_that_is_no_text(tmp_path: Path) -> None:
 
 def test_sums_of_nothing_cost_the_overhead_and_the_weights() -> None:
     nothing = ForwardSums(0, 0, 0, 0, 0, 0, 0, 0)
-    told = dict(zip(OPERATORS, RooflineCost(SHAPE, H200, 2).operator_seconds(nothing), strict=True))
+    told = dict(zip(OPERATORS, RooflineCost(LLAMA_8B, H200, 2).operator_seconds(nothing), strict=True))
     assert told["HEAD"] == told["ELEMENTWISE"] == 0
     assert told["OVERHEAD"] > 0

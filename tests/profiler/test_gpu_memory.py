@@ -7,25 +7,11 @@ import pytest
 from engine.config import EngineConfig
 from engine.errors import ConfigError
 from engine.peaks import Peaks
-from engine.shapes import ModelShape
 from profiler.gpu_memory import default_chunk_tokens, pool_tokens, reserved_bytes
 from profiler.tensor_parallel import shard
+from tests.support.shapes import LLAMA_8B
 
 GIB, MIB = 2**30, 2**20
-LLAMA_8B = ModelShape(
-    architecture="llama",
-    name="8B",
-    num_layers=32,
-    hidden_size=4096,
-    num_heads=32,
-    num_kv_heads=8,
-    head_dim=128,
-    intermediate_size=14336,
-    vocab_size=128256,
-    max_position_embeddings=131072,
-    rope_theta=5e5,
-    rms_norm_eps=1e-5,
-)
 H200 = Peaks("H200 SXM", "bfloat16", 989e12, 4.8e12, 141 * GIB)
 
 

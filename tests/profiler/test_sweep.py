@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.batch import ForwardBatch, ForwardMode
+from engine.clock import VirtualClock
 from engine.engine import Engine
 from engine.errors import ConfigError
 from engine.executors.protocol import FinishedForward, ForwardResult
@@ -19,19 +20,6 @@ from traces.reader import open_trace
 from traces.writer import TraceWriter
 
 KNEE_TOKENS = 100
-
-
-class VirtualClock:
-    """Time passes only where it is said to."""
-
-    def __init__(self) -> None:
-        self.t_ns = 0
-
-    def now_ns(self) -> int:
-        return self.t_ns
-
-    def wait_until(self, t_ns: int) -> None:
-        self.t_ns = max(self.t_ns, t_ns)
 
 
 class KneeExecutor:
@@ -48,9 +36,9 @@ class KneeExecutor:
         cold = 1 if pages <= self.touched else 10
         self.touched |= pages
         self.sizes.append(tokens)
-        start_ns = self.clock.t_ns
-        self.clock.t_ns += round(max(1.0, tokens / KNEE_TOKENS) * 1e6) * cold
-        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self.clock.t_ns))
+        start_ns = self.clock.now_ns()
+        self.clock.wait_until(start_ns + round(max(1.0, tokens / KNEE_TOKENS) * 1e6) * cold)
+        return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self.clock.now_ns()))
 
 
 class Watcher(NullObserver):

@@ -36,7 +36,7 @@ class Watch:
 
     def on_forward(self, record: ForwardRecord) -> None:
         batch = record.batch
-        chunked = [i for i in range(batch.num_rows) if batch.is_middle_row(i)]
+        chunked = [i for i in range(batch.num_rows) if batch.is_middle[i]]
         assert len(chunked) <= 1
         assert record.plan.inflight_after_plan is not None
         most = 2 if self.overlap else 1
