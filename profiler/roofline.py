@@ -30,6 +30,7 @@ class Roof:
     dtype: str
     flops_per_s: float
     bytes_per_s: float
+    traffic: str = "copy"  # what `bytes_per_s` is the rate of: a measured copy, or memory by its data sheet
 
     @property
     def ridge(self) -> float:
@@ -58,7 +59,7 @@ def simulated_roof(meta: Mapping[str, Any]) -> Roof | None:
     dtype, flops, moved = peaks.get("dtype"), peaks.get("flops_per_s"), peaks.get("bytes_per_s")
     if not isinstance(dtype, str) or not _is_rate(flops) or not _is_rate(moved):
         return None
-    return Roof(dtype, flops, moved)
+    return Roof(dtype, flops, moved, "memory")
 
 
 def _is_rate(value: object) -> TypeGuard[float]:

@@ -137,6 +137,13 @@ def test_simulated_times_are_derived() -> None:
     writer, _ = fake_recorder(simulated=True)
     states = writer.meta["columns"]["forwards"]
     assert (states["start_ns"], states["result_end_ns"], states["mode"]) == ("derived", "derived", "measured")
+    measured_times = [
+        f"{table}.{name}"
+        for table, columns in writer.meta["columns"].items()
+        for name, state in columns.items()
+        if name.endswith("_ns") and state == "measured"
+    ]
+    assert measured_times == ["requests.arrival_ns"], "only the workload says when requests arrive"
 
 
 def test_pages_are_left_out_on_request() -> None:

@@ -42,7 +42,7 @@ PEAKS = {"dtype": "bfloat16", "flops_per_s": 9.89e14, "bytes_per_s": 4.8e12}
 
 def test_a_simulated_trace_lies_under_its_own_peaks() -> None:
     meta = {"provenance": "simulated", "hardware": {"peaks": PEAKS}}
-    assert simulated_roof(meta) == Roof("bfloat16", 9.89e14, 4.8e12)
+    assert simulated_roof(meta) == Roof("bfloat16", 9.89e14, 4.8e12, "memory")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Plotly figures of the Saturation page, looked at as the JSON that the browser gets."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -170,6 +171,15 @@ def test_the_roof_bends_at_the_ridge(theme: Theme) -> None:
     assert (decode["marker"]["symbol"], decode["marker"]["color"]) == ("circle", FILLS["decode"])
     assert (prefill["x"], prefill["y"]) == ([1.0], [4e9])
     assert "fp32 100 GFLOP/s" in texts(figure)
+
+
+def test_the_slope_says_whether_its_rate_was_measured() -> None:
+    forwards = sample(costly(0, MS), costly(1, MS, ForwardMode.DECODE))
+    assert "copy 10.0 GB/s" in texts(plain(roofline_figure(forwards, ROOF, LIGHT)))
+    data_sheet = replace(ROOF, traffic="memory")
+    drawn_texts = texts(plain(roofline_figure(forwards, data_sheet, LIGHT)))
+    assert "memory 10.0 GB/s" in drawn_texts
+    assert "copy" not in drawn_texts
 
 
 def test_points_above_the_roof_wear_a_ring() -> None:

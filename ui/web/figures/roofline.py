@@ -98,7 +98,7 @@ def _roof_labels(
         middle = (ridge + lowest) / 2
         rise = _PLOT_PX[1] / (y_range[1] - y_range[0]), _PLOT_PX[0] / (x_range[1] - x_range[0])
         angle = -math.degrees(math.atan2(*rise))
-        text = f"<b>copy {bandwidth(roof.bytes_per_s)}</b>"
+        text = f"<b>{roof.traffic} {bandwidth(roof.bytes_per_s)}</b>"
         height = top + middle - ridge
         parts.append(plate(theme, text, middle, height, textangle=angle, xshift=-9, yshift=9))
     return parts
