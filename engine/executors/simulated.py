@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.batch import ForwardBatch, IntColumn, Role
+from engine.batch import MIDDLE_ROLES, ForwardBatch, IntColumn
 from engine.clock import Clock
 from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
 
@@ -13,7 +13,6 @@ __all__ = ["CostModel", "SimulatedExecutor"]
 RID_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd numbers without pattern: of a request, and of a position
 POSITION_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 HIGH_BITS = np.uint64(33)
-MIDDLE_ROLES = (int(Role.FIRST), int(Role.MIDDLE))
 
 
 class CostModel(Protocol):
