@@ -78,7 +78,11 @@ class RooflineCost:
 
     def forward_ns(self, batch: ForwardBatch) -> int:
         """Nanoseconds that a forward takes. Raises ConfigError if that is more than MAX_TIME_S."""
-        parts_s = self.operator_seconds(forward_sums(batch))
+        return round(self.seconds(forward_sums(batch)) * 1e9)
+
+    def seconds(self, sums: ForwardSums) -> float:
+        """Seconds of a forward with these sums. Raises ConfigError if that is more than MAX_TIME_S."""
+        parts_s = self.operator_seconds(sums)
         whole_s = sum(parts_s)
         if not whole_s <= MAX_TIME_S:
             longest = OPERATORS[parts_s.index(max(parts_s))]
@@ -86,7 +90,7 @@ class RooflineCost:
                 f"a forward takes {whole_s:.2g} s of simulated time, most of it {longest}, and the most is "
                 f"{MAX_TIME_S:.0e} s: give higher peaks, a --profile of shorter times, or less work"
             )
-        return round(whole_s * 1e9)
+        return whole_s
 
     def operator_seconds(self, sums: ForwardSums) -> tuple[float, ...]:
         """Seconds of each of OPERATORS, in their order."""

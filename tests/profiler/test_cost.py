@@ -103,6 +103,7 @@ def test_a_forward_takes_the_sum_of_its_operators() -> None:
     rows = [(Role.LAST, 100, 50), (Role.FIRST, 0, 70), (Role.DECODE, 900, 1)]
     cost = RooflineCost(LLAMA_8B, H200, 2)
     assert cost.forward_ns(batch(rows)) == round(sum(seconds(cost, rows).values()) * 1e9)
+    assert round(cost.seconds(forward_sums(batch(rows))) * 1e9) == cost.forward_ns(batch(rows))
 
 
 @given(extend_rows.filter(bool), decode_rows)
