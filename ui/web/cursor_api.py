@@ -10,6 +10,7 @@ from typing import Any
 from flask import Blueprint, Flask, Response, jsonify, request
 
 from profiler.timeline.timeline import Timeline
+from ui.metric_entries import explained, state_entry
 from ui.state_words import state_lines
 from ui.web.places import gap_place
 from ui.web.tile_queries import BadQuery, NotThere, whole
@@ -23,11 +24,12 @@ def register_cursor(server: Flask, timelines: Sequence[Timeline], lock: threadin
 
     @blueprint.get("/state/<int:run>")
     def state(run: int) -> Response:
-        """{"t", "lines": [[label, value], ...]}: the panel's lines."""
+        """{"t", "lines": [[label, value, what it is and where that is defined], ...]}: the panel's lines."""
         timeline, t_ns = _timeline(timelines, run), whole(request.args, "t")
         with lock:
             found = timeline.state_at(timeline.start_ns + t_ns)
-        return _fresh({"t": t_ns, "lines": state_lines(found)})
+        lines = [(label, value, explained(state_entry(label))) for label, value in state_lines(found)]
+        return _fresh({"t": t_ns, "lines": lines})
 
     @blueprint.get("/jump/<int:run>")
     def jump(run: int) -> Response:

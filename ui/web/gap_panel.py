@@ -10,6 +10,7 @@ from profiler.sentences import waited, why_waited
 from profiler.timeline.tiles import Chunk, GapDetail
 from ui.web.answer import why_no_gap
 from ui.web.attributes import aria, data
+from ui.web.metric_heads import named
 from ui.web.names import shown, with_shown_names
 from ui.web.runs import Run, compared
 from ui.words import count, plural, seconds
@@ -45,7 +46,7 @@ def gap_panel(runs: Sequence[Run], run: Run, gap: GapDetail | None) -> list[Comp
     name, gap = gap.name, with_shown_names(gap)
     return [
         _over(_place(run, gap)),
-        html.H2(waited(gap)),
+        html.H2(waited(gap), **named("gap")),
         html.P(why_waited(gap), className="lost" if gap.culprits else None),
         *_parts(gap),
         *_chunks(gap),
@@ -84,7 +85,10 @@ def _parts(gap: GapDetail) -> list[Component]:
         ns, share = sum(part.part_ns for part in left), sum(part.share for part in left)
         rows.insert(_MOST_PARTS, _line("stall", plural(len(left), "more prompt"), ns, share))
     total = _line(None, "gap", gap.gap_ns, 1.0)
-    return [html.H3("What filled it"), html.Table(html.Tbody([*rows, total]), className="parts")]
+    return [
+        html.H3("What filled it", **named("gap_parts")),
+        html.Table(html.Tbody([*rows, total]), className="parts"),
+    ]
 
 
 def _row(part: GapPart) -> html.Tr:
@@ -131,7 +135,10 @@ def _chunks(gap: GapDetail) -> list[Component]:
     bars = [_bar(chunk, chunk.in_gap_ns / most, chunk == gap.costliest) for chunk in drawn]
     note = f"; the {_MOST_BARS} costliest of {count(len(gap.chunks))}" if left else ""
     return [
-        html.H3(["Cost of each chunk ", html.Small(f"in time order{note}", className="muted")]),
+        html.H3(
+            ["Cost of each chunk ", html.Small(f"in time order{note}", className="muted")],
+            **named("chunk_cost"),
+        ),
         html.Div(bars, className="bars", role="img", **aria(label=_costliest(gap, gap.costliest))),
         html.P(_costliest(gap, gap.costliest), className="costliest"),
     ]
@@ -170,7 +177,7 @@ def _elsewhere(runs: Sequence[Run], name: str) -> list[Component]:
     most = max((ns for ns in longest.values() if ns is not None), default=1)
     rows = [_run_row(run, longest[run.index], most) for run in others]
     return [
-        html.H3(f"{shown(name)}'s longest gap in each run"),
+        html.H3(f"{shown(name)}'s longest gap in each run", **named("gap")),
         html.Table(html.Tbody(rows), className="parts elsewhere"),
     ]
 

@@ -8,6 +8,7 @@ from dash import html
 from profiler.sentences import hidden_wall
 from profiler.timeline.kpis import Kpis
 from ui.web.attributes import data
+from ui.web.metric_heads import head, name_head
 from ui.web.runs import Run
 from ui.words import UNKNOWN, count, memory, rate, seconds
 
@@ -18,10 +19,10 @@ _LATE_S = 0.2  # a gap that a reader notices
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A head with its definition, and what a run has under it."""
+    """A head, the key of its entry in `ui.metric_entries`, and what a run has under it."""
 
     head: str
-    definition: str
+    entry: str
     value: Callable[[Kpis], float | int | None]
     text: Callable[[Kpis], str]
     best: Callable[..., float] | None = None  # min or max of the runs, drawn bold
@@ -31,7 +32,7 @@ class _Column:
 _COLUMNS = (
     _Column(
         "longest ITL",
-        "The longest time between two consecutive tokens of a request, over all requests.",
+        "itl_longest",
         lambda kpis: kpis.itl_s.max,
         lambda kpis: seconds(kpis.itl_s.max),
         min,
@@ -39,7 +40,7 @@ _COLUMNS = (
     ),
     _Column(
         "ITL > 200 ms",
-        "How many of all times between tokens were longer than 200 ms.",
+        "itl_over_200ms",
         lambda kpis: kpis.itl_over_200ms if kpis.gaps else None,
         lambda kpis: f"{count(kpis.itl_over_200ms)} / {count(kpis.gaps)}",
         min,
@@ -47,47 +48,47 @@ _COLUMNS = (
     ),
     _Column(
         "ITL p50",
-        "The median time between two tokens.",
+        "itl_p50",
         lambda kpis: kpis.itl_s.p50,
         lambda kpis: seconds(kpis.itl_s.p50),
     ),
     _Column(
         "ITL p99",
-        "99 % of the times between tokens were shorter. A few long gaps can hide behind it.",
+        "itl_p99",
         lambda kpis: kpis.itl_s.p99,
         lambda kpis: seconds(kpis.itl_s.p99),
     ),
     _Column(
         "TTFT longest",
-        "The longest time from a request's arrival to its first token.",
+        "ttft_longest",
         lambda kpis: kpis.ttft_s.max,
         lambda kpis: seconds(kpis.ttft_s.max),
         min,
     ),
     _Column(
         "longest queue",
-        "The longest time from a request's arrival to the first forward that computed some of its prompt.",
+        "queue_longest",
         lambda kpis: kpis.queue_longest_s,
         lambda kpis: seconds(kpis.queue_longest_s),
         min,
     ),
     _Column(
         "output",
-        "Tokens given out, over the time from the first arrival to the last token.",
+        "output_rate",
         lambda kpis: kpis.output_tokens_per_s,
         lambda kpis: rate(kpis.output_tokens_per_s),
         max,
     ),
     _Column(
         "largest forward",
-        "The most tokens that one forward computed, prefill and decode together.",
+        "largest_forward",
         lambda kpis: kpis.largest_forward_tokens,
         lambda kpis: f"{count(kpis.largest_forward_tokens)} tokens",
         min,
     ),
     _Column(
         "peak of one forward",
-        "The most memory that one forward added to what was held when it began.",
+        "activation_peak",
         lambda kpis: kpis.activation_peak_bytes,
         lambda kpis: memory(kpis.activation_peak_bytes),
         min,
@@ -99,7 +100,7 @@ def kpi_table(runs: Sequence[Run]) -> html.Table:
     """One row a run; the best value of a column is bold, a noticeable wait has the colour of lost time."""
     kpis = [run.timeline.kpis for run in runs]
     hidden = any(_hidden(run, each) for run, each in zip(runs, kpis, strict=True))
-    heads = [html.Th("run", scope="col"), *(_head(column, hidden) for column in _COLUMNS)]
+    heads = [name_head("run"), *(_head(column, hidden) for column in _COLUMNS)]
     return html.Table(
         [
             html.Caption("Each run's latency, output and memory", className="sr-only"),
@@ -127,7 +128,7 @@ def _ratio(kpis: Kpis) -> float:
 def _head(column: _Column, hidden: bool) -> html.Th:
     mark = hidden and column.head == "ITL p99"
     warning = html.Span(" ▲", className="mark", title="read the longest ITL first") if mark else ""
-    return html.Th([column.head, warning], scope="col", title=column.definition, tabIndex=0)
+    return head(column.entry, [column.head, warning], tabIndex=0)
 
 
 def _row(run: Run, kpis: Kpis, all_kpis: Sequence[Kpis]) -> html.Tr:

@@ -7,6 +7,7 @@ from dash.development.base_component import Component
 
 from profiler.timeline.tiles import Sums
 from ui.web.attributes import data
+from ui.web.metric_heads import named
 from ui.web.runs import Run, compared
 from ui.words import UNKNOWN, count, seconds
 
@@ -32,9 +33,12 @@ def sums_panel(runs: Sequence[Run], selection: tuple[int, int] | None) -> list[C
     sums = [
         run.timeline.sums(run.timeline.start_ns + start_ns, run.timeline.start_ns + end_ns) for run in shown
     ]
-    heads = [html.Th("", scope="col"), *(html.Th(run.letter, scope="col", title=run.title) for run in shown)]
+    heads = [
+        html.Td(""),
+        *(html.Th(run.letter, scope="col", title=run.title, className="names") for run in shown),
+    ]
     rows = [
-        html.Tr([html.Th(label, scope="row"), *(html.Td(text(each)) for each in sums)])
+        html.Tr([html.Th(label, scope="row", **named("selection")), *(html.Td(text(each)) for each in sums)])
         for label, text in _ROWS
     ]
     title = f"Selected {seconds((end_ns - start_ns) / 1e9)}"

@@ -18,6 +18,7 @@ from tests.support.three_runs import record_three_runs
 from tests.support.traces import decode_row
 from traces.errors import TraceError
 from traces.writer import TraceWriter
+from ui.metric_entries import explained, state_entry
 from ui.state_words import state_lines
 from ui.web.answer import answer
 from ui.web.app import create_app
@@ -98,8 +99,9 @@ def test_the_state_is_what_replay_says(client: FlaskClient, timelines: list[Time
     timeline = timelines[1]
     for t in (0, 60_000_000, (timeline.end_ns - timeline.start_ns) // 2, 10**15):
         answered = client.get(f"/api/state/1?t={t}").json
-        lines = state_lines(timeline.state_at(timeline.start_ns + t))
-        assert answered == {"t": t, "lines": [list(line) for line in lines]}
+        told = state_lines(timeline.state_at(timeline.start_ns + t))
+        lines = [[*line, explained(state_entry(line[0]))] for line in told]
+        assert answered == {"t": t, "lines": lines}
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,12 @@
   function draw({ t, lines }, run) {
     const body = document.getElementById("state-lines");
     body.replaceChildren(
-      ...lines.map(([label, value]) => {
+      ...lines.map(([label, value, explained]) => {
         const row = document.createElement("tr");
         const [head, cell] = ["th", "td"].map((tag) => document.createElement(tag));
         head.scope = "row";
         head.textContent = label;
+        head.title = explained;
         cell.textContent = value;
         row.append(head, cell);
         return row;

@@ -9,6 +9,7 @@ from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.si_words import flop_rate, intensity, percent
 from ui.web.figures.roofline import MODES
+from ui.web.metric_heads import head, name_head
 from ui.words import UNKNOWN, count, rate, seconds
 
 __all__ = ["forwards_table", "modes_table", "sizes_table"]
@@ -19,7 +20,16 @@ _MOST_ROWS = 60
 def sizes_table(report: SaturationReport) -> list[html.P | html.Table]:
     """One row a measured size."""
     sizes = evenly(report.sizes, ("tokens",), _MOST_ROWS)
-    heads = ("tokens", "forwards", "time, median", "shortest", "longest", "tokens/s", "fit", "of the best")
+    heads = [
+        head("size_tokens", "tokens"),
+        head("size_forwards", "forwards"),
+        head("size_time", "time, median"),
+        head("size_time", "shortest"),
+        head("size_time", "longest"),
+        head("size_rate", "tokens/s"),
+        head("fit", "fit"),
+        head("fit_share", "of the best"),
+    ]
     rows = [
         (
             count(size["tokens"]),
@@ -36,15 +46,15 @@ def sizes_table(report: SaturationReport) -> list[html.P | html.Table]:
 
 def modes_table(modes: pl.DataFrame) -> html.Table:
     """One row a mode."""
-    heads = (
-        "mode",
-        "forwards",
-        "FLOP/byte, median",
-        "FLOP/s, median",
-        "best",
-        "of the roof, median",
-        "above it",
-    )
+    heads = [
+        name_head("mode"),
+        head("mode_forwards", "forwards"),
+        head("intensity", "FLOP/byte, median"),
+        head("flops_per_s", "FLOP/s, median"),
+        head("flops_per_s", "best"),
+        head("roof_share", "of the roof, median"),
+        head("above_roof", "above it"),
+    ]
     rows = [
         (
             MODES[mode["mode"]].word,
@@ -63,7 +73,15 @@ def modes_table(modes: pl.DataFrame) -> html.Table:
 def forwards_table(sample: pl.DataFrame) -> list[html.P | html.Table]:
     """Some of the drawn forwards, one a row, by intensity."""
     drawn = evenly(sample, ("intensity", "flops_per_s", "forward_id"), _MOST_ROWS)
-    heads = ("forward", "mode", "tokens", "time", "intensity", "FLOP/s", "of the roof")
+    heads = [
+        name_head("forward"),
+        name_head("mode"),
+        head("forward_tokens", "tokens"),
+        head("forward_time", "time"),
+        head("intensity", "intensity"),
+        head("flops_per_s", "FLOP/s"),
+        head("roof_share", "of the roof"),
+    ]
     rows = [
         (
             f"#{forward['forward_id']}",
@@ -90,11 +108,11 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else intensity(value).split()[0]
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> html.Table:
+def _table(caption: str, heads: Sequence[html.Th], rows: Iterable[Sequence[str]]) -> html.Table:
     return html.Table(
         [
             html.Caption(caption, className="sr-only"),
-            html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
+            html.Thead(html.Tr(heads)),
             html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
         ],
         className="numbers",

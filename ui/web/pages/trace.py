@@ -10,6 +10,7 @@ from dash.development.base_component import Component
 from profiler.timeline.timeline import Timeline
 from ui.web.attributes import aria
 from ui.web.checks import Checks
+from ui.web.metric_heads import head, name_head, named
 from ui.web.rule_table import rule_table
 from ui.web.runs import Run, make_runs
 from ui.web.trace_facts import STATES, TableFacts, facts, table_facts
@@ -39,7 +40,9 @@ def layout(timelines: Sequence[Timeline], theme: str, run: int = 0) -> Component
                 [
                     html.Section(id="trace-facts"),
                     html.Section(id="trace-tables"),
-                    html.Section([html.H2("The scheduler's rules"), html.Div(id="trace-checks")]),
+                    html.Section(
+                        [html.H2("The scheduler's rules", **named("rules")), html.Div(id="trace-checks")]
+                    ),
                 ],
                 className="columns",
             ),
@@ -92,7 +95,7 @@ def _facts(run: Run) -> list[Component]:
         for title, rows in facts(run.timeline)
         if rows
     ]
-    return [html.H2("What it says of itself"), *groups]
+    return [html.H2("What it says of itself", **named("trace_facts")), *groups]
 
 
 def _fact(name: str, value: str) -> html.Tr:
@@ -100,7 +103,6 @@ def _fact(name: str, value: str) -> html.Tr:
 
 
 def _tables(tables: Sequence[TableFacts]) -> list[Component]:
-    heads = ("table", "rows", "on disk")
     rows = [
         html.Tr(
             [
@@ -111,14 +113,15 @@ def _tables(tables: Sequence[TableFacts]) -> list[Component]:
         )
         for table in tables
     ]
-    head = html.Thead(html.Tr([html.Th(head, scope="col") for head in heads]))
-    return [html.H2("Tables"), html.Table([head, html.Tbody(rows)], className="numbers")]
+    heads = [name_head("table"), head("table_rows", "rows"), head("table_bytes", "on disk")]
+    table = html.Table([html.Thead(html.Tr(heads)), html.Tbody(rows)], className="numbers")
+    return [html.H2("Tables"), table]
 
 
 def _provenance(tables: Sequence[TableFacts]) -> list[Component]:
     key = [html.Span(f"{_GLYPHS[state]} {state}", className=f"state {state.split()[0]}") for state in STATES]
     return [
-        html.H2("Where each column comes from"),
+        html.H2("Where each column comes from", **named("column_states")),
         html.P(key, className="key"),
         *(
             html.Details(

@@ -1,0 +1,88 @@
+"""Every head and label of a number on the web pages names its entry in docs/metrics.md."""
+
+from collections.abc import Iterator
+
+import pytest
+from dash import html
+from dash.development.base_component import Component
+
+from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.three_runs import record_three_runs
+from ui.metric_entries import ENTRIES, explained
+from ui.web.checks import Checks
+from ui.web.gap_panel import gap_panel
+from ui.web.kpi_table import kpi_table
+from ui.web.metric_heads import head, name_head
+from ui.web.places import worst_gap
+from ui.web.rule_table import rule_table
+from ui.web.runs import make_runs
+from ui.web.sums_panel import sums_panel
+
+NAMES = {"run", "table", "A", "B"}
+
+
+@pytest.fixture(scope="module")
+def timelines(tmp_path_factory: pytest.TempPathFactory) -> list[Timeline]:
+    paths = record_three_runs(tmp_path_factory.mktemp("heads"))
+    return [open_timeline(paths[name]) for name in ("whole", "mixed")]
+
+
+def walk(parts: object) -> Iterator[Component]:
+    if isinstance(parts, Component):
+        yield parts
+        yield from walk(getattr(parts, "children", None))
+    elif isinstance(parts, (list, tuple)):
+        for part in parts:
+            yield from walk(part)
+
+
+def check(parts: object, names: set[str] = NAMES) -> int:
+    """Columns of numbers, each with its entry; the others name what a row is of."""
+    numbers = 0
+    for part in walk(parts):
+        if not isinstance(part, html.Th) or getattr(part, "scope", None) != "col":
+            continue
+        key = getattr(part, "data-metric", None)
+        if key is None:
+            assert part.className == "names"
+            assert part.children in names
+            continue
+        assert part.title == explained(key)
+        numbers += 1
+    return numbers
+
+
+def keys(parts: object) -> set[str]:
+    return {key for part in walk(parts) if (key := getattr(part, "data-metric", None))}
+
+
+def test_the_tables_of_compare(timelines: list[Timeline]) -> None:
+    runs = make_runs(timelines)
+    assert check(kpi_table(runs)) == 9
+    sums = sums_panel(runs, (0, 10**9))
+    assert check(sums) == 0
+    labels = [part for part in walk(sums) if isinstance(part, html.Th) and part.scope == "row"]
+    assert len(labels) == 7
+    assert {getattr(label, "data-metric") for label in labels} <= set(ENTRIES)
+
+
+def test_the_parts_of_a_gap(timelines: list[Timeline]) -> None:
+    runs = make_runs(timelines)
+    index, gap = worst_gap(runs)
+    assert keys(gap_panel(runs, runs[index], gap)) == {"gap", "gap_parts", "chunk_cost"}
+
+
+def test_the_tables_of_a_trace(timelines: list[Timeline]) -> None:
+    from ui.web.pages.trace import _provenance, _tables
+    from ui.web.trace_facts import table_facts
+
+    tables = table_facts(timelines[0])
+    assert check(_tables(tables)) == 2
+    assert keys(_provenance(tables)) == {"column_states"}
+    assert check(rule_table(Checks().ask(timelines[0]))) == 0
+
+
+def test_heads_say_what_their_numbers_are() -> None:
+    made = head("itl_p99", "ITL p99")
+    assert made.title.endswith("docs/metrics.md, Latency: p99")
+    assert name_head("run").className == "names"
