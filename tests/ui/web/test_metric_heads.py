@@ -1,6 +1,7 @@
 """Every head and label of a number on the web pages names its entry in docs/metrics.md."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from dash import html
@@ -27,7 +28,7 @@ def timelines(tmp_path_factory: pytest.TempPathFactory) -> list[Timeline]:
     return [open_timeline(paths[name]) for name in ("whole", "mixed")]
 
 
-def walk(parts: object) -> Iterator[Component]:
+def walk(parts: object) -> Iterator[Any]:
     if isinstance(parts, Component):
         yield parts
         yield from walk(getattr(parts, "children", None))
@@ -83,6 +84,7 @@ def test_the_tables_of_a_trace(timelines: list[Timeline]) -> None:
 
 
 def test_heads_say_what_their_numbers_are() -> None:
-    made = head("itl_p99", "ITL p99")
+    made: Any = head("itl_p99", "ITL p99")
     assert made.title.endswith("docs/metrics.md, Latency: p99")
-    assert name_head("run").className == "names"
+    label: Any = name_head("run")
+    assert label.className == "names"
