@@ -25,6 +25,9 @@ OPERATORS = (
 """The parts of a forward: matrix multiplications, the rectangle and the triangle of extend rows, decode rows,
 norms and the like, all-reduces between devices, and time that no roofline holds."""
 
+_ROOFS_AFTER_GEMMS = ("GEMM", "ATTENTION_PREFIX", "ATTENTION_CAUSAL", "ATTENTION_DECODE", "ELEMENTWISE")
+"""The kinds of kernel of HEAD and of the operators after it."""
+
 MAX_TIME_S = 10**8
 """No forward takes longer, 3 years: a trace has 64 bits for nanoseconds, and sums of times must fit, too."""
 
@@ -63,6 +66,7 @@ class RooflineCost:
         self._bytes = element_bytes
         self._profile = profile
         self._roofs = {kind: _roof(kind, peaks) for kind in EFFICIENCIES}
+        self._other_roofs = tuple(self._roofs[kind] for kind in _ROOFS_AFTER_GEMMS)
         self._matrices = (
             _matrix(hidden, q + 2 * kv, layers),
             _matrix(q, hidden, layers),
@@ -94,32 +98,38 @@ class RooflineCost:
 
     def operator_seconds(self, sums: ForwardSums) -> tuple[float, ...]:
         """Seconds of each of OPERATORS, in their order."""
+        gemm = self._gemm_roof(sums.tokens)
+        roofs = (gemm, gemm, gemm, gemm, *self._other_roofs)
+        work = self.operator_work(sums)
+        parts = tuple(roof.seconds(*part) for roof, part in zip(roofs, work, strict=True))
+        collective = 0.0
+        if self._peaks.num_devices > 1:
+            collective = self._collective(sums.tokens, sums.rows_with_logits)
+        return (*parts, collective, self._overhead_s)
+
+    def operator_work(self, sums: ForwardSums) -> tuple[tuple[int, int], ...]:
+        """FLOPs and bytes of each of OPERATORS but the last two, in their order."""
         tokens, logits = sums.tokens, sums.rows_with_logits
-        gemm = self._gemm_roof(tokens)
-        qkv, o, gate_up, down = (self._linear(gemm, matrix, tokens) for matrix in self._matrices)
-        head = self._linear(self._roofs["GEMM"], self._head, logits) if logits else 0.0
-        prefix = self._roofs["ATTENTION_PREFIX"].seconds(
-            self._pair_flops * sums.pairs_prefix, self._kv_bytes * sums.prefix_tokens
+        head = self._linear(self._head, logits) if logits else (0, 0)
+        prefix = self._pair_flops * sums.pairs_prefix, self._kv_bytes * sums.prefix_tokens
+        causal = (
+            self._pair_flops * sums.pairs_causal,
+            (2 * self._q_bytes + self._kv_bytes) * sums.extend_tokens,
         )
-        causal = self._roofs["ATTENTION_CAUSAL"].seconds(
-            self._pair_flops * sums.pairs_causal, (2 * self._q_bytes + self._kv_bytes) * sums.extend_tokens
-        )
-        decode = self._roofs["ATTENTION_DECODE"].seconds(
+        decode = (
             self._pair_flops * sums.pairs_decode,
             self._kv_bytes * sums.pairs_decode + 2 * self._q_bytes * sums.decode_tokens,
         )
-        elementwise = self._roofs["ELEMENTWISE"].seconds(0, self._elementwise_bytes * tokens)
-        collective = self._collective(tokens, logits) if self._peaks.num_devices > 1 else 0.0
-        attention = (prefix, causal, decode)
-        return (qkv, o, gate_up, down, head, *attention, elementwise, collective, self._overhead_s)
+        matrices = (self._linear(matrix, tokens) for matrix in self._matrices)
+        return (*matrices, head, prefix, causal, decode, (0, self._elementwise_bytes * tokens))
 
     def describe(self) -> dict[str, Any]:
         """The model's assumptions as plain values; the peaks are the caller's."""
         profile = self._profile.describe() if self._profile else None
         return {"kind": "roofline", **cost_table(), "gemm_profile": profile}
 
-    def _linear(self, roof: Roof, matrix: Matrix, tokens: int) -> float:
-        return roof.seconds(2 * matrix.params * tokens, self._bytes * (matrix.params + matrix.moved * tokens))
+    def _linear(self, matrix: Matrix, tokens: int) -> tuple[int, int]:
+        return 2 * matrix.params * tokens, self._bytes * (matrix.params + matrix.moved * tokens)
 
     def _gemm_roof(self, tokens: int) -> Roof:
         if self._profile is None:
