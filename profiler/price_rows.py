@@ -67,6 +67,7 @@ class PriceRow:
     output_tokens_per_s: float | None = None
     activation_bytes: int | None = None
     kv_tokens: int | None = None  # that the memory has room for beside weights and activations
+    decode_forward_s: float | None = None  # longest forward of decode rows alone: no wait can be shorter
 
     def breaks(self, limits: Limits) -> tuple[str, ...]:
         """Names of the limits that are broken, of `itl_max_s`, `itl_p99_s` and `ttft_p99_s` in this order.

@@ -1,0 +1,147 @@
+"""`price_list`: what each set of scheduling options costs a workload, by a cost model and the real scheduler.
+
+It knows no trace: cost, memory, requests and options are the caller's, measured or from paper.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from engine.batch import ForwardMode
+from engine.cache.allocator import ceil_page
+from engine.config import CHUNKING_OFF, EngineConfig
+from engine.request import Request
+from profiler.price_rows import ForwardCostModel, Options, PriceRow
+from profiler.price_sums import chunk_sums
+from profiler.trial import TrialResult, longest_prompt, trial
+
+__all__ = ["MemoryRoom", "chunk_ladder", "options_of", "price_list", "with_options"]
+
+LEAST_CHUNK, MOST_BELOW_POINT = 64, 4
+SIZES = 240  # of forwards whose throughput is looked at for the best
+
+
+class MemoryRoom(Protocol):
+    """What a forward takes of the memory, and what that leaves for KV; None is unknown."""
+
+    def activation_bytes(self, tokens: int, prefix_tokens: int) -> int | None:
+        """The most that a forward of so many tokens behind such a prefix holds beside weights and KV."""
+        ...
+
+    def kv_tokens(self, activation_bytes: int) -> int | None:
+        """Tokens of KV that the memory has room for beside weights and such a forward."""
+        ...
+
+
+def chunk_ladder(
+    longest: int, *, page_size: int = 1, least: int = 1, also: Iterable[int] = ()
+) -> tuple[int, ...]:
+    """Chunk sizes worth a row, ascending: powers of two below the `longest` prompt, and those of `also`.
+
+    All are page multiples, rounded up, and at least `least`. The powers begin at 64 tokens, or as far below
+    the smallest of `also` as a quarter of it.
+    """
+    also = [ceil_page(max(size, least), page_size) for size in also]
+    size = min(LEAST_CHUNK, *(size // MOST_BELOW_POINT for size in also)) if also else LEAST_CHUNK
+    size = 1 << max(0, size.bit_length() - 1)
+    sizes = set(also)
+    while size < longest:
+        sizes.add(ceil_page(max(size, least), page_size))
+        size *= 2
+    return tuple(sorted(sizes or {ceil_page(max(longest, least), page_size)}))
+
+
+def options_of(chunks: Iterable[int], intervals: Sequence[int] = (1,)) -> tuple[Options, ...]:
+    """Whole prompts, then of each chunk size: prefill first, mixed, and prefill first with each interval."""
+    rows = [Options(None)]
+    for chunk in chunks:
+        rows += [Options(chunk), Options(chunk, mixed=True)]
+        rows += [Options(chunk, interval=interval) for interval in intervals if interval > 0]
+    return tuple(rows)
+
+
+def with_options(base: EngineConfig, options: Options) -> EngineConfig:
+    """`base` with these scheduling options; ConfigError where they do not go with its others."""
+    chunk = CHUNKING_OFF if options.chunk_tokens is None else options.chunk_tokens
+    return replace(
+        base,
+        chunked_prefill_size=chunk,
+        enable_mixed_chunk=options.mixed,
+        prefill_decode_interval=options.interval,
+    )
+
+
+def price_list(
+    cost: ForwardCostModel,
+    requests: Sequence[Request],
+    base: EngineConfig,
+    options: Sequence[Options],
+    *,
+    memory: MemoryRoom | None = None,
+    ends: Mapping[int, int] | None = None,
+    between_ns: int = 0,
+) -> tuple[PriceRow, ...]:
+    """A row for each of `options`, in their order; whole prompts are tried too, to compare with.
+
+    `base` must be resolved; `ends` and `between_ns` are those of `trial`. docs/metrics.md, "Price list and
+    advice", defines every number. Raises ConfigError for options that `base` does not go with, and
+    WorkloadError for a request that could never be served.
+    """
+    longest = longest_prompt(requests)
+    shares = _Shares(cost, [longest.prompt_len, *(o.chunk_tokens or 1 for o in options)])
+    tried = {
+        each: trial(requests, with_options(base, each), cost, ends=ends, between_ns=between_ns)
+        for each in dict.fromkeys((Options(None), *options))
+    }
+    whole = tried[Options(None)]
+    return tuple(_row(each, tried[each], whole, longest, cost, shares, memory) for each in options)
+
+
+class _Shares:
+    """Throughput of forwards of one prompt without prefix, as a share of the best of any size looked at."""
+
+    def __init__(self, cost: ForwardCostModel, sizes: Sequence[int]) -> None:
+        self._cost = cost
+        grid = np.unique(np.round(np.geomspace(1, max(sizes), SIZES))).astype(int)
+        self._best = max(self._rate(size) for size in {*grid.tolist(), *sizes})
+
+    def of(self, tokens: int) -> float:
+        return self._rate(tokens) / self._best
+
+    def _rate(self, tokens: int) -> float:
+        return tokens / self._cost.seconds(chunk_sums(tokens))
+
+
+def _row(
+    options: Options,
+    result: TrialResult,
+    whole: TrialResult,
+    longest: Request,
+    cost: ForwardCostModel,
+    shares: _Shares,
+    memory: MemoryRoom | None,
+) -> PriceRow:
+    size = min(options.chunk_tokens or longest.prompt_len, longest.prompt_len)
+    behind = longest.prompt_len - size
+    ttft_ns, whole_ttft_ns = result.ttft_ns.get(longest.rid), whole.ttft_ns.get(longest.rid)
+    largest = options.chunk_tokens or result.largest_forward_tokens
+    activations = memory.activation_bytes(largest, behind) if memory else None
+    decode_ns = result.longest_ns.get(ForwardMode.DECODE)
+    return PriceRow(
+        options=options,
+        plateau_share=shares.of(options.chunk_tokens or longest.prompt_len),
+        forwards=result.longest_prompt_forwards,
+        first_forward_s=cost.seconds(chunk_sums(size, logits=not behind)),
+        last_forward_s=cost.seconds(chunk_sums(size, behind)),
+        longest_wait_s=result.longest_wait_s,
+        itl_p99_s=result.gap_s(0.99),
+        ttft_p99_s=result.ttft_s(0.99),
+        ttft_long_s=None if ttft_ns is None else ttft_ns / 1e9,
+        against_whole=ttft_ns / whole_ttft_ns - 1 if ttft_ns is not None and whole_ttft_ns else None,
+        output_tokens_per_s=result.output_tokens_per_s,
+        activation_bytes=activations,
+        kv_tokens=None if memory is None or activations is None else memory.kv_tokens(activations),
+        decode_forward_s=None if decode_ns is None else decode_ns / 1e9,
+    )

@@ -1,0 +1,143 @@
+"""The requests of a trace, made anew so that they can be sent through a scheduler again."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.config import EngineConfig
+from engine.lazy_prompt import LazyPrompt
+from engine.request import FinishReason, Request, SamplingParams
+from profiler.prefix_hashes import HASHED_TOKENS
+from profiler.price_rows import ForwardCostModel
+from profiler.price_sums import chunk_sums, decode_sums
+from profiler.tables import TraceLike
+from profiler.trial import END_TOKEN
+
+__all__ = ["TraceRequests", "busiest", "has_arrivals", "requests_of", "standard_requests"]
+
+STANDARD_DECODES, STANDARD_DECODE_PROMPT, STANDARD_DECODE_OUTPUT = 6, 64, 256
+STANDARD_LONG_PROMPT, STANDARD_LONG_OUTPUT = 32_768, 8
+STANDARD_DECODED = 10  # tokens that the decodes have given when the long prompt comes
+GOLDEN = 0x9E3779B97F4A7C15
+MASK = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequests:
+    """Requests of a trace in order of arrival, numbered anew from 0, under their names."""
+
+    requests: tuple[Request, ...]
+    ends: Mapping[int, int]  # by rid, after how many tokens a request ended that might have given more
+    left_out: int  # requests whose arrival or prompt length the trace lacks
+    open_ended: int  # that the trace does not see ending: they end where it does
+    shared_prefixes: bool  # whether the trace says which prompts begin alike
+
+
+def has_arrivals(trace: TraceLike) -> bool:
+    """Whether a trace's requests came by themselves, and not each when the one before had ended."""
+    workload = trace.meta.get("workload")
+    if isinstance(workload, Mapping) and workload.get("kind") == "closed":
+        return False
+    arrivals = trace.table("requests").column("arrival_ns")
+    return bool(arrivals.null_count < len(arrivals))
+
+
+def requests_of(trace: TraceLike) -> TraceRequests:
+    """What a trace's `requests` say: arrivals, lengths, priorities, and prompts that begin alike.
+
+    Prompts share tokens where they share `prefix_hashes`, and nothing beyond their last whole block of 64.
+    A prefix that was another request's output is not shared.
+    """
+    names = ("name", "arrival_ns", "prompt_tokens", "max_new_tokens", "output_tokens", "finish_reason")
+    table = trace.table("requests").select(["rid", *names, "priority", "ignore_eos", "prefix_hashes"])
+    rows = table.to_pylist()
+    known = [r for r in rows if r["arrival_ns"] is not None and (r["prompt_tokens"] or 0) > 0]
+    known.sort(key=lambda r: r["arrival_ns"])
+    made = [_request(rid, row) for rid, row in enumerate(known)]
+    return TraceRequests(
+        requests=tuple(request for request, _ in made),
+        ends={r.rid: end for r, end in made if end < r.sampling.max_new_tokens},
+        left_out=len(rows) - len(known),
+        open_ended=sum(not _ended(row) for row in known),
+        shared_prefixes=any(row["prefix_hashes"] is not None for row in known),
+    )
+
+
+def busiest(requests: Sequence[Request], work: Sequence[float], most: float) -> slice:
+    """The stretch of consecutive requests with the most prompt tokens whose work is at most `most`.
+
+    `work` is each request's. All, if they fit; at least one request.
+    """
+    best, best_tokens, start, done, tokens = slice(0, 1), -1, 0, 0.0, 0
+    for end, request in enumerate(requests):
+        done += work[end]
+        tokens += request.prompt_len
+        while done > most and start < end:
+            done -= work[start]
+            tokens -= requests[start].prompt_len
+            start += 1
+        if tokens > best_tokens:
+            best, best_tokens = slice(start, end + 1), tokens
+    return best
+
+
+def standard_requests(cost: ForwardCostModel, config: EngineConfig) -> tuple[Request, ...]:
+    """Six requests that decode, and a prompt of 32K tokens, or of what context and pool of `config` allow.
+
+    The long prompt comes when the decodes have given some tokens; `config` must be resolved.
+    """
+    assert config.context_length is not None
+    assert config.max_total_tokens is not None
+    held = STANDARD_DECODES * (STANDARD_DECODE_PROMPT + STANDARD_DECODE_OUTPUT + config.page_size)
+    room = min(config.context_length, config.max_total_tokens - 2 * held) - STANDARD_LONG_OUTPUT
+    long_prompt = max(1, min(STANDARD_LONG_PROMPT, room - 2 * config.page_size))
+    decoded = decode_sums(STANDARD_DECODES, STANDARD_DECODE_PROMPT)
+    first_s = cost.seconds(chunk_sums(STANDARD_DECODES * STANDARD_DECODE_PROMPT))
+    arrival_s = first_s + STANDARD_DECODED * cost.seconds(decoded)
+    decode = (STANDARD_DECODE_PROMPT, STANDARD_DECODE_OUTPUT, 0.0)
+    lengths = [(f"decode-{i + 1}", *decode) for i in range(STANDARD_DECODES)]
+    lengths.append(("long", long_prompt, STANDARD_LONG_OUTPUT, arrival_s))
+    return tuple(
+        Request(
+            rid, name, _prompt(rid, prompt, ()), SamplingParams(output, ignore_eos=True), round(at_s * 1e9)
+        )
+        for rid, (name, prompt, output, at_s) in enumerate(lengths)
+    )
+
+
+def _request(rid: int, row: Mapping[str, Any]) -> tuple[Request, int]:
+    """A request, and after how many output tokens it ended."""
+    gave = max(1, row["output_tokens"] or 0)
+    sampling = SamplingParams(
+        max_new_tokens=max(gave, row["max_new_tokens"] or 0), ignore_eos=bool(row["ignore_eos"])
+    )
+    prompt = _prompt(rid, row["prompt_tokens"], row["prefix_hashes"] or ())
+    name = str(row["rid"]) if row["name"] is None else row["name"]
+    return Request(rid, name, prompt, sampling, row["arrival_ns"], row["priority"] or 0), gave
+
+
+def _ended(row: Mapping[str, Any]) -> bool:
+    return row["finish_reason"] is not None and row["finish_reason"] != FinishReason.ABORT.value
+
+
+def _prompt(rid: int, tokens: int, hashes: Sequence[int]) -> LazyPrompt:
+    return LazyPrompt(tokens, partial(_token_ids, rid, tokens, tuple(hashes)))
+
+
+def _token_ids(rid: int, tokens: int, hashes: Sequence[int]) -> "array[int]":
+    """Token ids that two prompts share exactly where they share hashes, which may cover less than `tokens`.
+
+    A block's tokens are the two halves of its hash, and those behind the last block are the request's own.
+    """
+    blocks = np.array(hashes[: tokens // HASHED_TOKENS], dtype=np.uint64)
+    halves = np.stack([blocks >> np.uint64(33), blocks & np.uint64(END_TOKEN)], axis=1)
+    covered = np.repeat(halves % np.uint64(END_TOKEN), HASHED_TOKENS // 2, axis=0)
+    own = (rid + 1) * GOLDEN & MASK
+    rest = np.full(tokens - covered.size, (own >> 33) % END_TOKEN)
+    ids: NDArray[np.int32] = np.concatenate([covered.reshape(-1), rest]).astype(np.int32)
+    return array("i", ids.tobytes())

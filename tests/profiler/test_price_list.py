@@ -1,0 +1,125 @@
+"""A price list: its numbers against the trials and the cost model they come from."""
+
+from typing import Any
+
+import pytest
+
+from engine.arithmetic import ForwardSums, forward_sums
+from engine.batch import ForwardBatch
+from engine.config import EngineConfig
+from engine.errors import ConfigError
+from engine.request import Request, SamplingParams
+from profiler.price_list import chunk_ladder, options_of, price_list, with_options
+from profiler.price_rows import Limits, Options
+from profiler.price_sums import chunk_sums, decode_sums
+from profiler.trial import trial
+
+MS = 1_000_000
+
+
+class Cost:
+    """5 ms to read the weights or 20 us a token, whichever is longer; 2 ns a pair."""
+
+    def seconds(self, sums: ForwardSums) -> float:
+        pairs = sums.pairs_prefix + sums.pairs_causal + sums.pairs_decode
+        return max(5e-3, 20e-6 * sums.tokens) + 2e-9 * pairs
+
+    def forward_ns(self, batch: ForwardBatch) -> int:
+        return round(self.seconds(forward_sums(batch)) * 1e9)
+
+
+class Room:
+    """A KiB a token of a forward, and a KV token a KiB of what 100 MiB then leave."""
+
+    def activation_bytes(self, tokens: int, prefix_tokens: int) -> int | None:
+        return 1024 * (tokens + prefix_tokens)
+
+    def kv_tokens(self, activation_bytes: int) -> int | None:
+        return (100 * 2**20 - activation_bytes) // 1024
+
+
+def config(**options: Any) -> EngineConfig:
+    return EngineConfig(page_size=16, **options).resolve(max_total_tokens=400_000, context_length=32_768)
+
+
+def workload() -> list[Request]:
+    decodes = [Request(i, f"d{i}", [i] * 20, SamplingParams(200, ignore_eos=True)) for i in range(3)]
+    return [*decodes, Request(3, "long", [9] * 4000, SamplingParams(5, ignore_eos=True), 50 * MS)]
+
+
+def test_a_row_is_its_trial() -> None:
+    options = options_of((512,))
+    assert options == (Options(None), Options(512), Options(512, mixed=True), Options(512, interval=1))
+    base = config(prefill_decode_interval=7)
+    rows = price_list(Cost(), workload(), base, options)
+    assert [row.options for row in rows] == [*options]
+    for row in rows:
+        found = trial(workload(), with_options(base, row.options), Cost())
+        assert row.longest_wait_s == found.longest_wait_s
+        assert (row.itl_p99_s, row.ttft_p99_s) == (found.gap_s(0.99), found.ttft_s(0.99))
+        assert row.ttft_long_s == found.ttft_ns[3] / 1e9
+        assert row.forwards == found.longest_prompt_forwards
+        assert (row.activation_bytes, row.kv_tokens) == (None, None)
+    whole, plain, mixed, interval = rows
+    assert [row.forwards for row in rows] == [1, 8, 8, 8]
+    assert whole.against_whole == 0
+    assert plain.against_whole == pytest.approx(plain.ttft_long_s / whole.ttft_long_s - 1)
+    assert plain.longest_wait_s > whole.longest_wait_s > 4 * mixed.longest_wait_s
+    assert interval.longest_wait_s < plain.longest_wait_s / 4
+
+
+def test_forward_times_and_shares_are_the_cost_models() -> None:
+    whole, chunked = price_list(Cost(), workload(), config(), (Options(None), Options(512)))
+    assert chunked.first_forward_s == Cost().seconds(chunk_sums(512))
+    assert chunked.last_forward_s == Cost().seconds(chunk_sums(512, 3488))
+    assert whole.first_forward_s == whole.last_forward_s == Cost().seconds(chunk_sums(4000))
+    rates = {size: size / Cost().seconds(chunk_sums(size)) for size in range(1, 4001)}
+    assert chunked.plateau_share == pytest.approx(rates[512] / max(rates.values()), rel=1e-3)
+    assert whole.plateau_share == pytest.approx(rates[4000] / max(rates.values()), rel=1e-3)
+    assert max(rates, key=lambda size: rates[size]) == 250
+    assert chunked.decode_forward_s == pytest.approx(5e-3, rel=1e-2)
+
+
+def test_memory_is_that_of_the_largest_forward() -> None:
+    whole, chunked = price_list(Cost(), workload(), config(), (Options(None), Options(512)), memory=Room())
+    assert (whole.activation_bytes, chunked.activation_bytes) == (4000 * 1024, 4000 * 1024)
+    assert whole.kv_tokens == 100 * 1024 - 4000
+
+
+def test_whole_prompts_are_compared_with_even_if_not_asked_for() -> None:
+    (row,) = price_list(Cost(), workload(), config(), (Options(128),))
+    assert row.against_whole is not None
+    assert row.against_whole > 0
+
+
+def test_limits_are_broken_by_name() -> None:
+    whole, *_ = price_list(Cost(), workload(), config(), (Options(None),))
+    assert whole.breaks(Limits(itl_max_s=1e-3, ttft_p99_s=1e-3)) == ("itl_max_s", "ttft_p99_s")
+    assert whole.breaks(Limits()) == ()
+
+
+def test_options_that_do_not_go_with_the_rest_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no multiple of --page-size 16"):
+        price_list(Cost(), workload(), config(), (Options(500),))
+
+
+@pytest.mark.parametrize(
+    ("longest", "options", "expected"),
+    [
+        (1000, {}, (64, 128, 256, 512)),
+        (1000, {"also": (300,)}, (64, 128, 256, 300, 512)),
+        (1000, {"also": (40,)}, (8, 16, 32, 40, 64, 128, 256, 512)),
+        (300, {"page_size": 48, "also": (100,)}, (48, 96, 144, 288)),
+        (300, {"least": 100}, (100, 128, 256)),
+        (1000, {"also": (4096,)}, (64, 128, 256, 512, 4096)),
+        (10, {"page_size": 16}, (16,)),
+    ],
+)
+def test_the_ladder_is_of_page_multiples(longest: int, options: Any, expected: tuple[int, ...]) -> None:
+    assert chunk_ladder(longest, **options) == expected
+
+
+def test_sums_of_forwards_that_nobody_ran() -> None:
+    assert chunk_sums(100, 50) == ForwardSums(100, 0, 1, 5000, 5050, 0, 50, 150)
+    assert chunk_sums(100, logits=False).rows_with_logits == 0
+    assert decode_sums(6, 300) == ForwardSums(0, 6, 6, 0, 0, 1800, 0, 1800)
