@@ -11,7 +11,7 @@ from typing import Any
 from engine.errors import ConfigError
 from engine.peaks import Peaks
 
-__all__ = ["DTYPES", "Card", "Overrides", "all_cards", "find_card", "peaks_of"]
+__all__ = ["DTYPES", "Card", "Overrides", "all_cards", "card_of_device", "find_card", "peaks_of"]
 
 DTYPES = {
     "bfloat16": "bf16_dense_tflops",
@@ -78,6 +78,16 @@ def find_card(wanted: str) -> tuple[Card, str | None]:
         return card, None
     others = ", ".join(other.name for other in found if other is not card)
     return card, f"--gpu {wanted}: taken as {card.name}; other cards of that name: {others}"
+
+
+def card_of_device(device_name: str) -> Card | None:
+    """The card that a device of this name is, as torch.cuda.get_device_name gives it.
+
+    None for a name that no card lists: "NVIDIA H200 NVL" is no H200 SXM, and a MIG slice is no whole card.
+    Older drivers leave the maker out: "A100-SXM4-40GB" is "NVIDIA A100-SXM4-40GB".
+    """
+    names = {device_name, f"NVIDIA {device_name}"}
+    return next((card for card in all_cards() if names & set(card.values.get("device_names", ()))), None)
 
 
 def peaks_of(card: Card, dtype: str, num_devices: int = 1, given: Overrides | None = None) -> Peaks:

@@ -5,7 +5,7 @@ are the closed forms of `engine.arithmetic`: traffic is the least that a forward
 the most it can have. A point may stand above the roof, where a cache holds what is counted as traffic.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -16,7 +16,17 @@ from profiler.ceilings import Ceilings
 from profiler.sampling import evenly
 from profiler.tables import TraceLike, frame
 
-__all__ = ["Roof", "mode_summary", "roof_for", "roofline_points", "sample_by_mode", "simulated_roof"]
+__all__ = [
+    "Roof",
+    "mode_name",
+    "mode_summary",
+    "roof_for",
+    "roofline_points",
+    "sample_by",
+    "sample_by_mode",
+    "simulated_roof",
+    "with_rates",
+]
 
 _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "flops_head")
 _BYTES = ("bytes_weights", "bytes_kv_read", "bytes_kv_write", "bytes_activation")
@@ -70,19 +80,34 @@ def roofline_points(trace: TraceLike, roof: Roof | None = None) -> pl.DataFrame:
     """One row a forward, in order of forward_id; null is unknown.
 
     - forward_id; mode (EXTEND, DECODE, MIXED); tokens, of all rows; flops, bytes; time_ns on the device;
-    - intensity: flops / bytes; flops_per_s: flops / time;
-    - roof_share: flops_per_s / roof.at(intensity); above_roof: whether that is more than 1.
+      error_ns, of that time by the clocks;
+    - what `with_rates` adds.
     """
-    modes = {mode.value: mode.name for mode in ForwardMode}
     points = frame(trace, "forwards").select(
         "forward_id",
-        mode=pl.col("mode").replace_strict(modes, default=None, return_dtype=pl.String),
+        mode=mode_name(),
         tokens=pl.col("extend_tokens").cast(pl.Int64) + pl.col("decode_tokens"),
         flops=_sum(_FLOPS),
         bytes=_sum(_BYTES),
         time_ns=pl.col("end_ns") - pl.col("start_ns"),
+        error_ns=pl.col("clock_error_ns"),
     )
-    points = points.sort("forward_id").with_columns(
+    return with_rates(points.sort("forward_id"), roof)
+
+
+def mode_name() -> pl.Expr:
+    """The trace's `mode` by its name; null where it is unknown."""
+    modes = {mode.value: mode.name for mode in ForwardMode}
+    return pl.col("mode").replace_strict(modes, default=None, return_dtype=pl.String)
+
+
+def with_rates(points: pl.DataFrame, roof: Roof | None) -> pl.DataFrame:
+    """Points with flops, bytes and time_ns, and their place under the roof; null is unknown.
+
+    - intensity: flops / bytes; flops_per_s: flops / time;
+    - roof_share: flops_per_s / roof.at(intensity); above_roof: whether that is more than 1.
+    """
+    points = points.with_columns(
         intensity=_ratio("flops", "bytes"), flops_per_s=_ratio("flops", "time_ns") * 1e9
     )
     if roof is None:
@@ -99,15 +124,20 @@ def sample_by_mode(points: pl.DataFrame, limit: int) -> pl.DataFrame:
 
     Up to a quarter of them are points above the roof, which would else be lost among the others.
     """
+    return sample_by(points, "mode", (*(mode.name for mode in ForwardMode), None), limit)
+
+
+def sample_by(points: pl.DataFrame, column: str, values: Iterable[str | None], limit: int) -> pl.DataFrame:
+    """As `sample_by_mode`, for each of the values of a column, in their order."""
     placed = points.filter(pl.col("intensity").is_not_null() & pl.col("flops_per_s").is_not_null())
-    parts = []
-    for mode in (*(mode.name for mode in ForwardMode), None):
-        of_mode = placed.filter(pl.col("mode").eq_missing(mode))
+    parts = [placed.clear()]
+    for value in values:
+        of_value = placed.filter(pl.col(column).eq_missing(value))
         above = pl.col("above_roof").fill_null(False)
-        high = of_mode.filter(above)
-        if of_mode.height > limit:
+        high = of_value.filter(above)
+        if of_value.height > limit:
             high = evenly(high, _IN_PLOT_ORDER, limit // 4)
-        low = evenly(of_mode.filter(~above), _IN_PLOT_ORDER, limit - high.height)
+        low = evenly(of_value.filter(~above), _IN_PLOT_ORDER, limit - high.height)
         parts += [low, high]
     return pl.concat(parts)
 
