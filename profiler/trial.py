@@ -67,17 +67,16 @@ def trial(
     cost: CostModel,
     *,
     ends: Mapping[int, int] | None = None,
-    between_ns: int = 0,
+    host_overhead_ns: int = 0,
 ) -> TrialResult:
     """Run fresh copies of the requests, which keep their arrivals, to their ends.
 
     `config` must be resolved. `ends` says by rid after how many output tokens a request stops, where that is
-    sooner than it may: the scheduler does not know, as in life. Between two forwards pass `between_ns`.
+    sooner than it may: the scheduler does not know, as in life. The host takes `host_overhead_ns` a forward.
     Raises WorkloadError for a request that could never be served.
     """
     clock = VirtualClock()
-    spaced = _Spaced(cost, between_ns) if between_ns else cost
-    simulated = SimulatedExecutor(spaced, clock, vocab_size=END_TOKEN)
+    simulated = SimulatedExecutor(cost, clock, vocab_size=END_TOKEN, host_overhead_ns=host_overhead_ns)
     executor = _Stopping(simulated, requests, ends) if ends else simulated
     engine = Engine(_lean(config, requests), executor, clock=clock)
     copies = [_stoppable(r, ends) for r in requests]
@@ -110,17 +109,6 @@ def _stoppable(request: Request, ends: Mapping[int, int] | None) -> Request:
     return Request(
         request.rid, request.name, request.prompt_token_ids, sampling, request.arrival_ns, request.priority
     )
-
-
-class _Spaced:
-    """A cost model whose forwards keep the device a little longer than they compute."""
-
-    def __init__(self, cost: CostModel, between_ns: int) -> None:
-        self._cost = cost
-        self._between_ns = between_ns
-
-    def forward_ns(self, batch: ForwardBatch) -> int:
-        return self._cost.forward_ns(batch) + self._between_ns
 
 
 class _Stopping:

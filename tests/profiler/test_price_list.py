@@ -64,7 +64,7 @@ def test_a_row_is_its_trial() -> None:
     assert [row.forwards for row in rows] == [1, 8, 8, 8]
     assert whole.against_whole == 0
     assert plain.against_whole == pytest.approx(plain.ttft_long_s / whole.ttft_long_s - 1)
-    assert plain.longest_wait_s > whole.longest_wait_s > 4 * mixed.longest_wait_s
+    assert plain.longest_wait_s >= whole.longest_wait_s > 4 * mixed.longest_wait_s
     assert interval.longest_wait_s < plain.longest_wait_s / 4
 
 

@@ -176,11 +176,13 @@ def test_a_request_ends_where_it_is_said_to_and_the_scheduler_does_not_know() ->
     )
 
 
-def test_time_between_forwards_adds_to_each() -> None:
+def test_the_hosts_time_stands_between_forwards_of_the_plain_loop() -> None:
     requests = [request(0, 10, 11)]
-    found = trial(requests, config_of(64), LinearCost(), between_ns=7_000)
-    plain = trial(requests, config_of(64), LinearCost())
-    assert (found.gaps_ns - plain.gaps_ns).tolist() == [7_000] * 10
+    plain = config_of(64, disable_overlap_schedule=True)
+    found = trial(requests, plain, LinearCost(), host_overhead_ns=7_000)
+    assert (found.gaps_ns - trial(requests, plain, LinearCost()).gaps_ns).tolist() == [7_000] * 10
+    hidden = trial(requests, config_of(64), LinearCost(), host_overhead_ns=7_000)
+    assert hidden.gaps_ns.tolist() == trial(requests, config_of(64), LinearCost()).gaps_ns.tolist()
 
 
 def test_percentiles_interpolate_over_all_gaps() -> None:
