@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ui import smollm2
+from ui.program import program
 from ui.words import binary_bytes, plural
 
 __all__ = ["Finding", "cpu_name", "examine"]
@@ -35,6 +36,7 @@ def examine() -> list[Finding]:
         *_torch(),
         _libraries(),
         _cpu(),
+        *_roof(),
         _memory(),
         _peak_memory(),
         _disk(),
@@ -88,6 +90,21 @@ def cpu_name() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def _roof() -> Iterator[Finding]:
+    """The ceilings of the device that torch computes on, as a roofline takes them; nothing without torch."""
+    try:
+        from ui.machine_roof import present_roofs, roof_lines
+
+        roofs = present_roofs()
+    except ImportError:
+        return
+    measured = bool(roofs) and all(sourced.source == "measured" for sourced in roofs)
+    mend = None if measured else f"to measure them: {program()} ceilings"
+    yield Finding(
+        "ceilings", roof_lines(roofs) if roofs else "not measured, and no data sheet is known", mend
+    )
 
 
 def _memory() -> Finding:

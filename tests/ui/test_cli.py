@@ -89,6 +89,7 @@ def test_the_doctor_looks_at_everything(capfd: Capture) -> None:
         "threads",
         "GPU",
         "CPU",
+        "ceilings",
         "memory",
         "disk",
         "SmolLM2",
