@@ -1,8 +1,9 @@
-"""Which operator each kernel of a replayed CUDA graph is: by its name, and by its place among the GEMMs.
+"""Which operator each kernel of replayed CUDA graphs is: by its name, and by its place among the GEMMs.
 
 A graph is replayed by one launch, so no range of the host tells its kernels apart. But a dense decoder runs
-its matrix products in one order: QKV, O, GATE_UP and DOWN of each layer, then the head. Where a graph does
-not have them so, its matrix products stay unknown.
+its matrix products in one order: QKV, O, GATE_UP and DOWN of each layer, then the head. A decode forward is
+one graph; pieces between attentions, one after another, are the same without attention and head. Where
+kernels do not come so, the matrix products among them stay unknown.
 """
 
 import re
@@ -33,7 +34,7 @@ Place = tuple[Operator, int | None]
 
 
 def operators_in_order(names: Sequence[str], num_layers: int) -> list[Place]:
-    """Operator and layer of each kernel, of the names of one graph's kernels in the order they ran.
+    """Operator and layer of each kernel, of the names of a forward's replayed kernels in the order they ran.
 
     A kernel whose name says nothing belongs to the operator before it, as activations, residual additions
     and sums of split products do.

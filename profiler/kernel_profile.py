@@ -2,8 +2,8 @@
 
 A window's file is a Chrome trace. On a GPU a kernel is linked to its launch by correlation, and the launch
 lies in the range of a mark (`engine.marks`). Kernels that a CUDA graph replays have one launch between them:
-they are told apart by name and order. On a CPU the outermost operators inside a mark's range take the
-kernels' place.
+they are told apart by name and order, those of a forward's pieces together. On a CPU the outermost operators
+inside a mark's range take the kernels' place.
 """
 
 from bisect import bisect_right
@@ -111,19 +111,18 @@ def _gpu_kernels(spans: Sequence[Event], marks: _Marks, num_layers: int) -> Iter
     launches = {
         event["args"].get("correlation"): event for event in spans if event.get("cat") in _LAUNCH_CATEGORIES
     }
-    replayed: dict[int, list[Event]] = defaultdict(list)
+    replayed: list[Event] = []
     for event in sorted(spans, key=lambda event: event["ts"]):
         if event.get("cat") not in _KERNEL_CATEGORIES:
             continue
-        correlation = event["args"].get("correlation")
-        launch = launches.get(correlation)
+        launch = launches.get(event["args"].get("correlation"))
         if launch is not None and _GRAPH_LAUNCH in launch["name"]:
-            replayed[correlation].append(event)
+            replayed.append(event)
             continue
         place = launch and marks.at(launch["tid"], launch["ts"])
         yield event, place or _unmarked(event)
-    for graph in replayed.values():
-        yield from zip(graph, operators_in_order([event["name"] for event in graph], num_layers), strict=True)
+    places = operators_in_order([event["name"] for event in replayed], num_layers)
+    yield from zip(replayed, places, strict=True)
 
 
 def _unmarked(event: Event) -> Place:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from engine.executors.decode_graphs import Capture, CapturedGraph
+from engine.executors.capture import Capture, CapturedGraph
 from engine.executors.memory import MemoryMeter
 
 __all__ = ["cuda_capture"]

@@ -5,8 +5,7 @@ are copied into static buffers, and a batch is filled up with padding rows to th
 padding rows compute is never read, and they store nothing.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -15,6 +14,7 @@ import torch
 
 from engine.attention.protocol import AttentionBackend, AttentionPlan
 from engine.batch import ForwardBatch
+from engine.executors.capture import Capture, CapturedGraph
 from engine.executors.graph_sizes import graph_sizes, padded_size
 from engine.executors.inputs import awaited_places, draws_of, fill_awaited
 from engine.executors.protocol import GraphKind
@@ -23,7 +23,7 @@ from engine.models.llama import LlamaModel
 from engine.sampling import Draw, sample
 from engine.transfer import columns_to_device
 
-__all__ = ["Capture", "CapturedGraph", "DecodeGraphs", "StaticAttention", "StaticDecodePlan"]
+__all__ = ["DecodeGraphs", "StaticAttention", "StaticDecodePlan"]
 
 
 class StaticDecodePlan(AttentionPlan, Protocol):
@@ -57,25 +57,6 @@ class StaticAttention(AttentionBackend, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedGraph:
-    """Recorded work."""
-
-    replay: Callable[[], None]
-    held_bytes: int  # what it computes in
-
-
-class Capture(Protocol):
-    """Records what a function does on the device."""
-
-    def __call__(self, work: Callable[[], None]) -> CapturedGraph:
-        """`work` must read and write memory that stays in place, and give the same whenever it is repeated.
-
-        It may be run on the way, any number of times.
-        """
-        ...
-
-
 class DecodeGraphs:
     """Captures a decode forward for each padded size when it is first needed, or all by `capture_all`."""
 
@@ -88,6 +69,7 @@ class DecodeGraphs:
         capture: Capture,
     ) -> None:
         """`rotations` is the rotary table; `plan` must hold `max_rows` rows. All graphs share the buffers."""
+        self.max_rows = max_rows
         self._model = model
         self._rotations = rotations
         self._widest = plan

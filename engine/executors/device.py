@@ -1,5 +1,6 @@
 """Runs planned forwards through torch on a CPU or a GPU, while the engine plans the next one."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 
@@ -7,18 +8,21 @@ import torch
 
 from engine.arithmetic import kv_bytes_per_token
 from engine.attention.choose import paged_attention
-from engine.attention.protocol import AttentionBackend
+from engine.attention.protocol import AttentionBackend, AttentionPlan
 from engine.batch import ForwardBatch
 from engine.clock import Clock
 from engine.config import EngineConfig
 from engine.errors import ConfigError
+from engine.executors.capture import Capture
 from engine.executors.cuda_graph import cuda_capture
 from engine.executors.cuda_lane import CudaLane
-from engine.executors.decode_graphs import Capture, DecodeGraphs, StaticAttention
+from engine.executors.decode_graphs import DecodeGraphs, StaticAttention
+from engine.executors.graph_sizes import DEFAULT_GRAPHS, GraphLimits
 from engine.executors.inputs import ForwardInputs, lay_out, with_own_pages
 from engine.executors.memory import memory_meter
+from engine.executors.piecewise_graphs import PiecewiseGraphs
 from engine.executors.probe import NO_PROBE, ForwardProbe
-from engine.executors.protocol import NO_TOKEN, ForwardResult, PendingForward
+from engine.executors.protocol import NO_TOKEN, ForwardResult, GraphKind, PendingForward
 from engine.executors.ready import ReadyForward
 from engine.kv_tensors import KVTensors
 from engine.marks import mark
@@ -32,7 +36,9 @@ from engine.threads import torch_worker
 
 __all__ = ["DeviceExecutor"]
 
-CUDA_GRAPH_MAX_BS = 256  # SGLang's for a card of 60 to 160 GiB; larger batches gain little
+Forward = Callable[[torch.Tensor, torch.Tensor, AttentionPlan, torch.Tensor], torch.Tensor]
+"""`LlamaModel.forward`, or one that gives the same."""
+
 MAX_GRAPH_PAGES = 1 << 24  # of all rows of a decode batch, shared ones counted for each: 64 MiB of numbers
 
 
@@ -52,15 +58,15 @@ class DeviceExecutor:
         *,
         attention: AttentionBackend | None = None,
         probe: ForwardProbe | None = None,
-        cuda_graph_max_bs: int = CUDA_GRAPH_MAX_BS,
+        graphs: GraphLimits = DEFAULT_GRAPHS,
         capture: Capture | None = None,
     ) -> None:
         """`config` must be resolved. `attention` is made here, with its pool, if it is not given.
 
         On a GPU that is Triton's, but not for float32; else plain torch.
 
-        Decode batches of up to `cuda_graph_max_bs` rows, 0 for none, are replayed from graphs where
-        `attention` allows it; `capture` defaults to CUDA's on a GPU and to none on a CPU.
+        Forwards within `graphs` are replayed, those of decode rows where `attention` allows it. `capture`
+        defaults to CUDA's on a GPU and to none on a CPU.
 
         Raises ConfigError when the pool is larger than what is free on the device, or the context longer than
         the model's sliding window.
@@ -82,15 +88,25 @@ class DeviceExecutor:
         self._last_ids = torch.empty(0, dtype=torch.int64)  # (rows,) of the forward before, on the device
         if capture is None and loaded.device.type == "cuda":
             capture = cuda_capture(self._meter)
-        self._graphs = self._decode_graphs(config, cuda_graph_max_bs, capture)
+        self._graphs = self._decode_graphs(config, graphs.max_bs, capture)
+        self._pieces = self._piecewise_graphs(config, graphs.max_tokens, capture)
         self._lane = CudaLane(loaded.device, clock) if loaded.device.type == "cuda" else None
+
+    @property
+    def graphs(self) -> GraphLimits:
+        """What is replayed indeed."""
+        return GraphLimits(
+            max_bs=self._graphs.max_rows if self._graphs else 0,
+            max_tokens=self._pieces.max_tokens if self._pieces else 0,
+        )
 
     @torch.inference_mode()
     def capture_graphs(self) -> None:
-        """Capture all decode graphs, before the first forward; else each waits until a batch needs it."""
-        if self._graphs is not None:
-            with nullcontext() if self._lane is None else torch.cuda.stream(self._lane.stream):
-                self._graphs.capture_all()
+        """Capture all graphs, before the first forward; else each waits until a batch needs it."""
+        with nullcontext() if self._lane is None else torch.cuda.stream(self._lane.stream):
+            for graphs in (self._graphs, self._pieces):
+                if graphs is not None:
+                    graphs.capture_all()
 
     def launch(self, batch: ForwardBatch) -> PendingForward:
         """Start one forward; see Executor."""
@@ -144,24 +160,40 @@ class DeviceExecutor:
         plan = attention.static_decode_plan(max_rows, min(max_rows * pages_of_a_row, MAX_GRAPH_PAGES))
         return DecodeGraphs(self._model, self._rotations, plan, max_rows, capture)
 
+    def _piecewise_graphs(
+        self, config: EngineConfig, max_tokens: int, capture: Capture | None
+    ) -> PiecewiseGraphs | None:
+        max_tokens = min(max_tokens, config.chunk_tokens or max_tokens)
+        if capture is None or max_tokens == 0:
+            return None
+        return PiecewiseGraphs(self._model, max_tokens, capture)
+
     def _ready(self, batch: ForwardBatch) -> ReadyForward:
-        """A replayed decode forward if there is a graph for the batch, else one operator after another."""
+        """Replayed as a whole or in pieces if there are graphs for the batch, else operator by operator."""
         if self._graphs is not None:
             ready = self._graphs.ready(batch, self._last_ids)
             if ready is not None:
                 return ready
+        pieces = None if self._pieces is None else self._pieces.fitting(batch)
         inputs = lay_out(batch, self._attention, self._device, self._last_ids)
-        return ReadyForward(partial(self._compute, inputs))
+        if pieces is None:
+            return ReadyForward(partial(self._compute, self._model.forward, inputs))
+        return ReadyForward(
+            partial(self._compute, pieces.forward, inputs),
+            GraphKind.PIECEWISE,
+            pieces.size - len(batch.input_ids),
+            pieces.held_bytes,
+        )
 
     def _run(self, ready: ReadyForward) -> torch.Tensor:
         self._last_ids = ready.compute()
         return self._last_ids
 
-    def _compute(self, inputs: ForwardInputs) -> torch.Tensor:
+    def _compute(self, forward: Forward, inputs: ForwardInputs) -> torch.Tensor:
         """(rows,) sampled ids on the device, NO_TOKEN for rows without logits."""
         mark(Operator.OTHER)
         rotations = self._rotations.index_select(0, inputs.positions)
-        logits = self._model.forward(inputs.input_ids, rotations, inputs.attention, inputs.logit_tokens)
+        logits = forward(inputs.input_ids, rotations, inputs.attention, inputs.logit_tokens)
         mark(Operator.OTHER)
         sampled = logits.new_full((inputs.num_rows,), NO_TOKEN, dtype=torch.int64)
         return sampled.index_copy_(0, inputs.logit_rows, sample(logits, inputs.draws))

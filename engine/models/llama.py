@@ -14,7 +14,7 @@ from engine.ops.choose import default_ops
 from engine.ops.protocol import Ops
 from engine.shapes import ModelShape
 
-__all__ = ["LlamaModel"]
+__all__ = ["LlamaModel", "attend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,54 @@ class LlamaModel:
         `input_ids` is (tokens,); `rotations` (tokens, head_dim / 2) is the rotary table at the tokens'
         positions; `logit_tokens` (n,) are places in the batch. Returns (n, vocabulary) in the weights' type.
         """
+        residual = self.embed(input_ids)
+        update = None
+        for i in range(self.shape.num_layers):
+            # One expression, so that all it computes in is free before the MLP, whose memory is the peak.
+            update = self.after_attention(i, attend(attention, i, self.qkv(i, update, residual), rotations))
+            update = self.mlp(i, update, residual)
+        return self.head(update, residual, logit_tokens)
+
+    # What lies before, between and after attention, for whoever runs it apart. `residual` is the stream of
+    # all layers, (tokens, hidden size), and changed in place; `update` is what is still to be added to it.
+
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """The residual before the first layer."""
         mark(Operator.OTHER)
-        residual = F.embedding(input_ids, self._embedding)
-        update = None  # what the next norm adds to the residual
-        for i, layer in enumerate(self._layers):
+        return F.embedding(input_ids, self._embedding)
+
+    def qkv(self, i: int, update: torch.Tensor | None, residual: torch.Tensor) -> torch.Tensor:
+        """Layer i's queries, keys and values, not rotated: (tokens, q_size + 2 * kv_size), contiguous."""
+        layer, shape = self._layers[i], self.shape
+        mark(Operator.NORM, i)
+        normed = self._add_norm(update, residual, layer.input_norm)
+        mark(Operator.QKV, i)
+        qkv = layer.qkv(normed)
+        if layer.head_norms is not None:
             mark(Operator.NORM, i)
-            normed = self._add_norm(update, residual, layer.input_norm)
-            update = self._attend(i, layer, rotations, attention, normed)
-            del normed  # as large as a chunk, and of no use to the MLP, whose memory is the peak
-            mark(Operator.NORM, i)
-            update = self._mlp(i, layer, self._add_norm(update, residual, layer.post_norm))
+            queries_keys = qkv[:, : shape.q_size + shape.kv_size].view(len(qkv), -1, shape.head_dim)
+            self._ops.rms_norm_heads_(queries_keys, layer.head_norms, shape.rms_norm_eps)
+        return qkv
+
+    def after_attention(self, i: int, attended: torch.Tensor) -> torch.Tensor:
+        """Layer i's update by what its attention gave, (tokens, q_size)."""
+        mark(Operator.O, i)
+        return self._layers[i].o(attended)
+
+    def mlp(self, i: int, update: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        """Layer i's other update, once the first has been added."""
+        layer = self._layers[i]
+        mark(Operator.NORM, i)
+        normed = self._add_norm(update, residual, layer.post_norm)
+        mark(Operator.GATE_UP, i)
+        activated = self._ops.silu_and_mul(layer.gate_up(normed))
+        mark(Operator.DOWN, i)
+        return layer.down(activated)
+
+    def head(
+        self, update: torch.Tensor | None, residual: torch.Tensor, logit_tokens: torch.Tensor
+    ) -> torch.Tensor:
+        """(n, vocabulary) after the last layer; of `residual` nothing is changed."""
         mark(Operator.OTHER)
         chosen = residual.index_select(0, logit_tokens)
         if update is None or not len(logit_tokens):
@@ -99,33 +137,6 @@ class LlamaModel:
         mark(Operator.HEAD)
         return self._head(normed)
 
-    def _attend(
-        self,
-        i: int,
-        layer: _Layer,
-        rotations: torch.Tensor,
-        attention: AttentionPlan,
-        normed: torch.Tensor,
-    ) -> torch.Tensor:
-        mark(Operator.QKV, i)
-        qkv = layer.qkv(normed)
-        shape = self.shape
-        if layer.head_norms is not None:
-            mark(Operator.NORM, i)
-            queries_keys = qkv[:, : shape.q_size + shape.kv_size].view(len(qkv), -1, shape.head_dim)
-            self._ops.rms_norm_heads_(queries_keys, layer.head_norms, shape.rms_norm_eps)
-        mark(Operator.COPY, i)
-        attention.store(i, qkv, rotations)
-        attended = attention.attend(i, qkv)
-        mark(Operator.O, i)
-        return layer.o(attended)
-
-    def _mlp(self, i: int, layer: _Layer, normed: torch.Tensor) -> torch.Tensor:
-        mark(Operator.GATE_UP, i)
-        activated = self._ops.silu_and_mul(layer.gate_up(normed))
-        mark(Operator.DOWN, i)
-        return layer.down(activated)
-
     def _add_norm(
         self, update: torch.Tensor | None, residual: torch.Tensor, weight: torch.Tensor
     ) -> torch.Tensor:
@@ -133,6 +144,13 @@ class LlamaModel:
         if update is None:
             return self._ops.rms_norm(residual, weight, self.shape.rms_norm_eps)
         return self._ops.add_rms_norm(update, residual, weight, self.shape.rms_norm_eps)
+
+
+def attend(attention: AttentionPlan, i: int, qkv: torch.Tensor, rotations: torch.Tensor) -> torch.Tensor:
+    """Layer i's attention: store the new keys and values, then (tokens, q_size) of what the tokens see."""
+    mark(Operator.COPY, i)
+    attention.store(i, qkv, rotations)
+    return attention.attend(i, qkv)
 
 
 def _layer(shape: ModelShape, tensors: dict[str, torch.Tensor], prefix: str, pack: bool) -> _Layer:

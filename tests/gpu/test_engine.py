@@ -12,7 +12,7 @@ from engine.attention.torch_paged import TorchPagedAttention
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.executors.decode_graphs import CapturedGraph
+from engine.executors.capture import CapturedGraph
 from engine.executors.device import DeviceExecutor
 from engine.executors.protocol import GraphKind
 from engine.kv_tensors import KVTensors

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from itertools import groupby
 from pathlib import Path
 
 import polars as pl
@@ -299,6 +300,30 @@ def test_kernels_of_a_graph_are_told_apart_by_name_and_order() -> None:
     window.launch(5, *kernels, by="cudaGraphLaunch")
     window.launch(7, ("sampled", 500, 501))
     assert places(window) == [*GRAPH, ("sampled", "OTHER", None)]
+
+
+LAUNCHED = ("store_kernel", "decode_kernel", "merge_splits_kernel")
+
+
+def test_kernels_of_pieces_are_told_apart_by_their_order_in_the_forward() -> None:
+    """Pieces go from one attention to the next and end with a copy; the head is launched behind them."""
+    *layers, norm, head, argmax = GRAPH
+    copy = [(at, layer) for at, (name, _, layer) in enumerate(layers) if name == "splitKreduce_kernel"]
+    for at, layer in reversed(copy):
+        layers.insert(at + 1, ("Memcpy DtoD", "COPY", layer))
+    groups = [list(group) for _, group in groupby(layers, key=lambda kernel: kernel[0] in LAUNCHED)]
+    window = GpuWindow()
+    now = 1000.0
+    for at, group in enumerate([*groups, [norm], [head], [argmax]]):
+        kernels = [(name, now + i, now + i + 0.5) for i, (name, _, _) in enumerate(group)]
+        now += len(group)
+        if group in groups[::2]:
+            window.launch(10 * at, *kernels, by="cudaGraphLaunch")
+            continue
+        for i, ((_, operator, layer), kernel) in enumerate(zip(group, kernels, strict=True)):
+            window.mark(f"{operator}:{'' if layer is None else layer}", 10 * at + i, 10 * at + i + 0.9)
+            window.launch(10 * at + i + 0.5, kernel)
+    assert places(window) == [*layers, norm, head, argmax]
 
 
 def test_without_the_expected_matrix_products_a_graphs_order_says_nothing() -> None:

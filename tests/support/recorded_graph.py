@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from engine.executors.decode_graphs import CapturedGraph
+from engine.executors.capture import CapturedGraph
 
 __all__ = ["RecordedGraphs"]
 
