@@ -24,14 +24,14 @@ SIZES = 240  # of forwards whose throughput is looked at for the best
 
 
 class MemoryRoom(Protocol):
-    """What a forward takes of the memory, and what that leaves for KV; None is unknown."""
+    """What a chunk size takes of the memory and leaves for KV; whole prompts are None, as is the unknown."""
 
-    def activation_bytes(self, tokens: int, prefix_tokens: int) -> int | None:
-        """The most that a forward of so many tokens behind such a prefix holds beside weights and KV."""
+    def activation_bytes(self, chunk_tokens: int | None) -> int | None:
+        """The most that a forward holds beside weights and KV."""
         ...
 
-    def kv_tokens(self, activation_bytes: int) -> int | None:
-        """Tokens of KV that the memory has room for beside weights and such a forward."""
+    def kv_tokens(self, chunk_tokens: int | None) -> int | None:
+        """Tokens of KV that there is room for beside weights and such forwards."""
         ...
 
 
@@ -126,8 +126,6 @@ def _row(
     size = min(options.chunk_tokens or longest.prompt_len, longest.prompt_len)
     behind = longest.prompt_len - size
     ttft_ns, whole_ttft_ns = result.ttft_ns.get(longest.rid), whole.ttft_ns.get(longest.rid)
-    largest = options.chunk_tokens or result.largest_forward_tokens
-    activations = memory.activation_bytes(largest, behind) if memory else None
     decode_ns = result.longest_ns.get(ForwardMode.DECODE)
     return PriceRow(
         options=options,
@@ -141,7 +139,7 @@ def _row(
         ttft_long_s=None if ttft_ns is None else ttft_ns / 1e9,
         against_whole=ttft_ns / whole_ttft_ns - 1 if ttft_ns is not None and whole_ttft_ns else None,
         output_tokens_per_s=result.output_tokens_per_s,
-        activation_bytes=activations,
-        kv_tokens=None if memory is None or activations is None else memory.kv_tokens(activations),
+        activation_bytes=memory.activation_bytes(options.chunk_tokens) if memory else None,
+        kv_tokens=memory.kv_tokens(options.chunk_tokens) if memory else None,
         decode_forward_s=None if decode_ns is None else decode_ns / 1e9,
     )

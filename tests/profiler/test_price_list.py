@@ -29,13 +29,13 @@ class Cost:
 
 
 class Room:
-    """A KiB a token of a forward, and a KV token a KiB of what 100 MiB then leave."""
+    """A KiB a token of a forward, none known of whole prompts, and a KV token a KiB of what 1 MiB leaves."""
 
-    def activation_bytes(self, tokens: int, prefix_tokens: int) -> int | None:
-        return 1024 * (tokens + prefix_tokens)
+    def activation_bytes(self, chunk_tokens: int | None) -> int | None:
+        return None if chunk_tokens is None else 1024 * chunk_tokens
 
-    def kv_tokens(self, activation_bytes: int) -> int | None:
-        return (100 * 2**20 - activation_bytes) // 1024
+    def kv_tokens(self, chunk_tokens: int | None) -> int | None:
+        return None if chunk_tokens is None else 1024 - chunk_tokens
 
 
 def config(**options: Any) -> EngineConfig:
@@ -80,10 +80,10 @@ def test_forward_times_and_shares_are_the_cost_models() -> None:
     assert chunked.decode_forward_s == pytest.approx(5e-3, rel=1e-2)
 
 
-def test_memory_is_that_of_the_largest_forward() -> None:
+def test_memory_is_asked_for_each_chunk_size() -> None:
     whole, chunked = price_list(Cost(), workload(), config(), (Options(None), Options(512)), memory=Room())
-    assert (whole.activation_bytes, chunked.activation_bytes) == (4000 * 1024, 4000 * 1024)
-    assert whole.kv_tokens == 100 * 1024 - 4000
+    assert (whole.activation_bytes, whole.kv_tokens) == (None, None)
+    assert (chunked.activation_bytes, chunked.kv_tokens) == (512 * 1024, 512)
 
 
 def test_whole_prompts_are_compared_with_even_if_not_asked_for() -> None:
