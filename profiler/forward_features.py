@@ -1,0 +1,112 @@
+"""What a forward's time depends on, as columns: read from a trace, or told by sums over a forward's rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from engine.arithmetic import ForwardSums
+from engine.batch import ForwardMode
+from engine.shapes import ModelShape
+from profiler.tables import TraceLike, frame
+from profiler.watched import slowed
+
+__all__ = ["FEATURES", "LAYOUTS", "Forwards", "features_of", "forwards_of", "joined"]
+
+Array = NDArray[np.float64]
+
+FEATURES = ("tokens", "behind_prefix", "pairs_prefix", "pairs_causal", "pairs_decode", "rows_with_logits")
+"""Columns of a forward: new tokens of all rows; those of extend rows that stand behind a prefix; pairs of the
+rectangles, the triangles and the decode rows; rows that need logits."""
+
+LAYOUTS = ("one prompt", "behind a prefix", "several prompts", "decode", "mixed")
+"""What a forward's rows are: one extend row without prefix; one behind a prefix; several extend rows; decode
+rows alone; extend and decode rows."""
+
+_TOTALS = ("extend_tokens", "decode_tokens", "pairs_prefix", "pairs_causal", "pairs_decode")
+
+
+@dataclass(frozen=True, slots=True)
+class Forwards:
+    """Measured forwards: (forwards, features) what each had, and (forwards,) the rest."""
+
+    features: Array
+    decode_tokens: Array
+    seconds: Array  # on the device
+    mode: NDArray[np.int64]  # of ForwardMode
+    layout: NDArray[np.int64]  # index in LAYOUTS
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def column(self, name: str) -> Array:
+        """One of FEATURES, (forwards,)."""
+        values: Array = self.features[:, FEATURES.index(name)]
+        return values
+
+
+def features_of(sums: ForwardSums) -> Array:
+    """(features,) of one forward."""
+    behind = min(sums.extend_tokens, sums.pairs_prefix)
+    pairs = (sums.pairs_prefix, sums.pairs_causal, sums.pairs_decode)
+    return np.array([sums.tokens, behind, *pairs, sums.rows_with_logits], dtype=np.float64)
+
+
+def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
+    """All forwards of a trace with a device time and known sums that no profiler slowed.
+
+    `shape` is that of the trace's rank: the head's FLOPs tell how many rows needed logits, which the trace
+    does not count. Where they are unknown all rows are taken to.
+    """
+    forwards = frame(trace, "forwards")
+    rows = pl.col("num_extend_seqs") + pl.col("num_decode_seqs")
+    logits = (pl.col("flops_head") // (2 * shape.head_params)).fill_null(rows)
+    known = (
+        forwards.filter(~slowed(trace, forwards))
+        .select(
+            *(pl.col(name).cast(pl.Int64) for name in (*_TOTALS, "num_extend_seqs", "mode")),
+            rows_with_logits=logits,
+            time_ns=pl.col("end_ns") - pl.col("start_ns"),
+        )
+        .drop_nulls()
+        .filter((pl.col("time_ns") > 0) & (pl.col("extend_tokens") + pl.col("decode_tokens") > 0))
+        .with_columns(
+            tokens=pl.col("extend_tokens") + pl.col("decode_tokens"),
+            behind_prefix=pl.min_horizontal("extend_tokens", "pairs_prefix"),
+        )
+    )
+    return Forwards(
+        known.select(FEATURES).to_numpy().astype(np.float64).reshape(-1, len(FEATURES)),
+        known["decode_tokens"].to_numpy().astype(np.float64),
+        known["time_ns"].to_numpy() / 1e9,
+        known["mode"].to_numpy(),
+        known.select(_layout()).to_series().to_numpy(),
+    )
+
+
+def joined(parts: Sequence[Forwards]) -> Forwards:
+    """The forwards of several traces as one."""
+    return Forwards(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.decode_tokens for part in parts]),
+        np.concatenate([part.seconds for part in parts]),
+        np.concatenate([part.mode for part in parts]),
+        np.concatenate([part.layout for part in parts]),
+    )
+
+
+def _layout() -> pl.Expr:
+    """Index in LAYOUTS."""
+    mode, several, prefix = pl.col("mode"), pl.col("num_extend_seqs") > 1, pl.col("pairs_prefix") > 0
+    prompts = pl.when(several).then(2).when(prefix).then(1).otherwise(0)
+    return (
+        pl.when(mode == ForwardMode.DECODE.value)
+        .then(3)
+        .when(mode == ForwardMode.MIXED.value)
+        .then(4)
+        .otherwise(prompts)
+        .cast(pl.Int64)
+        .alias("layout")
+    )
