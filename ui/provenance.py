@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from engine.config import EngineConfig
+from engine.executors.graph_sizes import GraphLimits
 from profiler.ceilings import machine_of
 from profiler.ceilings_store import kept_ceilings
 
@@ -24,9 +25,17 @@ LIBRARIES = ("chunkscope", "torch", "numpy", "pyarrow")
 
 
 def run_meta(
-    loaded: "LoadedModel", config: EngineConfig, *, seed: int, workload: Mapping[str, Any]
+    loaded: "LoadedModel",
+    config: EngineConfig,
+    graphs: GraphLimits,
+    *,
+    seed: int,
+    workload: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Plain values for `TraceWriter`. `workload` says its kind, open or closed loop, and its source."""
+    """Plain values for `TraceWriter`. `workload` says its kind, open or closed loop, and its source.
+
+    `graphs` is what the executor replays.
+    """
     model = {
         **loaded.checkpoint.describe(),
         "dtype": str(loaded.dtype).removeprefix("torch."),
@@ -35,6 +44,7 @@ def run_meta(
     return {
         "provenance": "measured",
         **_about_run(config, seed, workload),
+        "cuda_graphs": asdict(graphs),
         "model": model,
         "hardware": _hardware(loaded),
     }

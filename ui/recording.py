@@ -12,6 +12,7 @@ from engine.limits import check_request
 from engine.observer import EngineObserver, ForwardRecord
 from engine.request import Request, SamplingParams
 from ui.errors import Interrupted
+from ui.graph_options import GraphOptions
 from ui.interrupt import PatientClock, StopRequest
 from ui.provenance import run_meta
 from ui.words import plural
@@ -31,6 +32,7 @@ StepHook = Callable[[ForwardRecord], None]
 
 SETTLE_NS = 100_000_000  # between opening the trace and time 0, so that no request waits for the disk
 WARM_UP_TOKENS = 64
+NO_GRAPH_OPTIONS = GraphOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +197,15 @@ class Session(Recording):
     """One model on a device under one engine config."""
 
     def __init__(
-        self, loaded: "LoadedModel", config: EngineConfig, kernels: "KernelSampling | None" = None
+        self,
+        loaded: "LoadedModel",
+        config: EngineConfig,
+        kernels: "KernelSampling | None" = None,
+        graphs: GraphOptions = NO_GRAPH_OPTIONS,
     ) -> None:
         """Resolve the config and make the KV pool. Raises ConfigError when that does not fit.
 
-        `kernels` says of which forwards kernels are recorded too.
+        `kernels` says of which forwards kernels are recorded too, `graphs` which are replayed.
         """
         from engine.executors.device import DeviceExecutor
         from engine.models.loader import default_max_total_tokens
@@ -213,16 +219,25 @@ class Session(Recording):
         on_gpu = loaded.device.type == "cuda"
         self._watch = KernelWatch(kernels, self._clock, on_gpu=on_gpu) if kernels else None
         executor = DeviceExecutor(
-            loaded, config, self._clock, probe=self._watch.probe if self._watch else None
+            loaded,
+            config,
+            self._clock,
+            probe=self._watch.probe if self._watch else None,
+            graphs=graphs.limits(),
         )
+        self._asked, self._graphs = graphs, executor.graphs
         executor.capture_graphs()  # else each is captured in the midst of the run
         super().__init__(
             Rig(config, executor, self._clock, loaded.shape, loaded.dtype.itemsize, loaded.eos_token_ids),
             stop,
         )
 
+    def assumptions(self) -> Iterable[str]:
+        """Of what was given for graphs, what changes nothing on this device."""
+        return self._asked.without_effect(self._graphs)
+
     def _meta(self, seed: int, workload: Mapping[str, Any]) -> dict[str, Any]:
-        meta = run_meta(self._loaded, self.config, seed=seed, workload=workload)
+        meta = run_meta(self._loaded, self.config, self._graphs, seed=seed, workload=workload)
         return {**meta, "kernels": self._watch.about} if self._watch else meta
 
     def _observer(self, recorder: "Recorder", output: Path) -> EngineObserver:

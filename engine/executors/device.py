@@ -163,7 +163,7 @@ class DeviceExecutor:
     def _piecewise_graphs(
         self, config: EngineConfig, max_tokens: int, capture: Capture | None
     ) -> PiecewiseGraphs | None:
-        max_tokens = min(max_tokens, config.chunk_tokens or max_tokens)
+        max_tokens = min(max_tokens, config.chunk_tokens or max_tokens, config.max_total_tokens or max_tokens)
         if capture is None or max_tokens == 0:
             return None
         return PiecewiseGraphs(self._model, max_tokens, capture)

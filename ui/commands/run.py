@@ -10,6 +10,7 @@ import click
 
 from ui.errors import UserError
 from ui.gpu_options import GpuOptions, gpu_options
+from ui.graph_options import GraphOptions, graph_options
 from ui.options import model_options, output_option, policy_options, seed_option, threads_option
 from ui.program import program
 from ui.record_options import KernelSampling, record_option
@@ -26,6 +27,7 @@ __all__ = ["command"]
 @workload_options()
 @policy_options()
 @click.option("--context-length", type=int, help="Tokens a request may have in all.  [default: the model's]")
+@graph_options()
 @gpu_options()
 @seed_option()
 @threads_option()
@@ -66,10 +68,12 @@ def command(
     from ui.tables import narrator, say
 
     gpu = GpuOptions.take(options)
+    graphs = GraphOptions.take(options)
     config = EngineConfig(**options, random_seed=seed)
     simulated = executor == "simulated"
     if simulated:
         _require_unused(device, threads, record)
+        graphs.require_unused()
     else:
         gpu.require_unused()
     check_new_trace(output)
@@ -93,7 +97,7 @@ def command(
         from ui.recording import Session
 
         loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
-        session = Session(loaded, config, record)
+        session = Session(loaded, config, record, graphs)
     lowered = session.check(workload.requests, workload.where)
     lines = chain(
         _policy_lines(config.schedule_policy, session.config.schedule_policy),
