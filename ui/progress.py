@@ -84,14 +84,18 @@ class RunProgress(_StepProgress):
 
 
 class SweepProgress(_StepProgress):
-    """How many forwards of a sweep are measured."""
+    """How far a sweep is: by its forwards, or by the seconds that it may take."""
 
-    def __init__(self, console: Console, label: str, forwards: int) -> None:
-        super().__init__(console, label, forwards)
+    def __init__(
+        self, console: Console, label: str, *, forwards: int | None = None, budget_s: float | None = None
+    ) -> None:
+        total = forwards if forwards is not None else round(budget_s or 0)
+        super().__init__(console, label, total)
+        self._by_time = forwards is None
         self._done = 0
 
     def _count(self, record: ForwardRecord) -> None:
         self._done += 1
 
     def _shown(self, elapsed_s: float) -> tuple[int, str]:
-        return self._done, plural(self._done, "forward")
+        return round(elapsed_s) if self._by_time else self._done, plural(self._done, "forward")

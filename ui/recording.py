@@ -130,6 +130,40 @@ class Recording(ABC):
         workload = {"kind": "closed", "sweep": list(sizes), "repeats": repeats}
         self._record(output, workload, seed, on_step, drive)
 
+    def record_budget(
+        self,
+        low: int,
+        high: int,
+        output: Path,
+        *,
+        budget_s: float,
+        seed: int = 0,
+        on_step: StepHook = lambda record: None,
+    ) -> None:
+        """Record forwards of sizes from `low` to `high` for so long; the warm-up's time is part of it."""
+        from profiler.sweep import prepare, run_budget
+
+        clock, vocab_size = self._rig.clock, self._rig.shape.vocab_size
+        start_ns = clock.now_ns()
+        sizes, timings = prepare(self._build, low, high, budget_s, vocab_size=vocab_size)
+        left_s = budget_s - (clock.now_ns() - start_ns) / 1e9
+
+        def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
+            clock.wait_until(0)
+            return run_budget(
+                self._build,
+                recorder,
+                sizes,
+                timings,
+                vocab_size=vocab_size,
+                budget_s=left_s,
+                seed=seed,
+                on_step=step,
+            )
+
+        workload = {"kind": "closed", "sweep": sizes, "budget_s": budget_s}
+        self._record(output, workload, seed, on_step, drive)
+
     def assumptions(self) -> Iterable[str]:
         """What a person should know of how times come about, in lines; nothing where they are measured."""
         return ()

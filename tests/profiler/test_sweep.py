@@ -15,7 +15,7 @@ from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.observer import EngineObserver, ForwardRecord, NullObserver
 from profiler.recorder import Recorder
 from profiler.saturation import prefill_points, saturation
-from profiler.sweep import run_sweep, sweep_config, sweep_sizes
+from profiler.sweep import prepare, run_budget, run_sweep, sweep_config, sweep_sizes
 from traces.reader import open_trace
 from traces.writer import TraceWriter
 
@@ -157,3 +157,25 @@ def test_a_recorded_sweep_has_the_knee_of_its_device(tmp_path: Path) -> None:
     found = saturation(trace)
     assert found.status == "ok"
     assert found.tokens == pytest.approx(0.95 * KNEE_TOKENS, abs=2)
+
+
+@pytest.mark.parametrize("budget_s", [0.05, 0.5, 5.0])
+def test_a_sweep_for_a_time_ends_within_it(budget_s: float) -> None:
+    clock, watcher = VirtualClock(), Watcher()
+    executor, config = KneeExecutor(clock), sweep_config(2048)
+
+    def build(watching: EngineObserver | None) -> Engine:
+        return Engine(config, executor, clock=clock, observer=watching)
+
+    sizes, timings = prepare(build, 1, 2048, budget_s, vocab_size=100)
+    assert (sizes[0], sizes[-1]) == (1, 2048)
+    assert 16 <= len(sizes) <= 24
+    warm_up = len(executor.sizes)
+    left_s = budget_s - clock.now_ns() / 1e9
+    assert left_s > 0.9 * budget_s or budget_s < 0.5
+    run_budget(build, watcher, sizes, timings, vocab_size=100, budget_s=left_s)
+    recorded = [int(r.batch.extend_lens[0]) for r in watcher.records]
+    assert recorded == executor.sizes[warm_up:]
+    assert clock.now_ns() / 1e9 <= budget_s + 0.205  # the longest forward on pages never used
+    if budget_s > 1:
+        assert set(recorded) == set(sizes)
