@@ -6,12 +6,13 @@ from typing import Any
 
 import polars as pl
 
+from engine.config import EngineConfig
 from engine.errors import ConfigError
 from profiler.forward_fit_setting import Setting
 from profiler.hardware import find_card
 from profiler.tables import TraceLike, frame
 
-__all__ = ["MemoryFacts", "memory_facts"]
+__all__ = ["MemoryFacts", "device_bytes", "memory_facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,10 @@ class MemoryFacts:
 
     weight_bytes: int
     page_size: int
-    max_prefill_tokens: int | None
-    device_bytes: int | None
+    max_prefill_tokens: int  # SGLang's default where unknown
     request_tokens: int | None  # median of prompt and output together
     longest_prompt_tokens: int | None
+    prompt_tokens: int | None  # of all requests
     most_decode_rows: int  # in a forward
 
 
@@ -38,16 +39,17 @@ def memory_facts(trace: TraceLike, setting: Setting) -> MemoryFacts:
     return MemoryFacts(
         weight_bytes=weights or setting.shape.num_params * setting.element_bytes,
         page_size=_count(engine.get("page_size")) or 1,
-        max_prefill_tokens=_count(engine.get("max_prefill_tokens")),
-        device_bytes=_device_bytes(_mapping(trace.meta, "hardware")),
+        max_prefill_tokens=_count(engine.get("max_prefill_tokens")) or EngineConfig().max_prefill_tokens,
         request_tokens=_whole(requests["tokens"].median()),
         longest_prompt_tokens=_whole(requests["prompt_tokens"].max()),
+        prompt_tokens=_whole(requests["prompt_tokens"].sum()) or None,
         most_decode_rows=_whole(most_rows) or 0,
     )
 
 
-def _device_bytes(hardware: Mapping[str, Any]) -> int | None:
-    """Of a simulated device its peaks', of a known card its data sheet's."""
+def device_bytes(meta: Mapping[str, Any]) -> int | None:
+    """The memory of a trace's device: that of its simulated peaks, or of a known card's data sheet."""
+    hardware = _mapping(meta, "hardware")
     simulated = _count(_mapping(hardware, "peaks").get("memory_bytes"))
     name = hardware.get("name")
     if simulated is not None or hardware.get("device") != "cuda" or not isinstance(name, str):

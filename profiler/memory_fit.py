@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import linprog
 
 from profiler.tables import TraceLike, frame
@@ -15,7 +16,7 @@ __all__ = ["Envelope", "fit_envelope", "measured_activations"]
 Array = NDArray[np.float64]
 
 _QUANTILE = 0.95  # of groups that lie below
-_STEPS = 8  # an octave of tokens, and of prefix: forwards closer than that are one group
+_STEPS = 4  # an octave of tokens, and of prefix: forwards closer than that are one group
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,10 @@ def fit_envelope(measured: pl.DataFrame) -> Envelope:
     columns = np.column_stack([np.ones(count), tops["estimate_bytes"], tops["prefix_tokens"]])
     units = np.maximum(columns.max(axis=0), 1.0)
     scale = max(float(most.max()), 1.0)
-    over, under = np.eye(count), -np.eye(count)
+    miss = sparse.eye_array(count)
     answer = linprog(
         np.concatenate([np.zeros(3), np.full(count, _QUANTILE), np.full(count, 1 - _QUANTILE)]),
-        A_eq=np.hstack([columns / units, over, under]),
+        A_eq=sparse.hstack([columns / units, miss, -miss]),
         b_eq=most / scale,
     )
     base, share, per_token = (answer.x[:3] * scale / units).tolist()
