@@ -29,9 +29,16 @@ def _sections(results: Mapping[str, Any]) -> Iterator[list[str]]:
     yield _attention(phases, "decode", "bytes_per_s", 1e9, f"GB/s of {ours}")
     yield from _errors(phases)
     yield _table(
-        ("prefill: tokens a forward", "ms", "tokens/s", "TFLOP/s"),
+        ("prefill: tokens a forward", "graph", "ms", "ms without graphs", "tokens/s", "TFLOP/s"),
         (
-            (p["tokens"], p["device_ns"] / 1e6, p["tokens_per_s"], p["flops_per_s"] / 1e12)
+            (
+                p["tokens"],
+                p["graph"],
+                p["device_ns"] / 1e6,
+                p["without_graphs"]["device_ns"] / 1e6 if "without_graphs" in p else None,
+                p["tokens_per_s"],
+                p["flops_per_s"] / 1e12,
+            )
             for p in points_of(phases, "prefill")
         ),
     )

@@ -12,8 +12,9 @@ from benchmarks.gpu.ceilings import measure_ceilings, tell_machine
 from benchmarks.gpu.correctness import check_kernels
 from benchmarks.gpu.deadline import Deadline
 from benchmarks.gpu.phases import run_phase
+from benchmarks.gpu.prefill import measure_prefill
 from benchmarks.gpu.report import report
-from benchmarks.gpu.serving import measure_batches, measure_prefill, measure_recorder
+from benchmarks.gpu.serving import measure_batches, measure_recorder
 from benchmarks.gpu.setting import SHARES, Setting
 from benchmarks.gpu.targets import targets
 

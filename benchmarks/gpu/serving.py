@@ -1,4 +1,4 @@
-"""The whole engine on a model with random weights: prefill against tokens, decode against rows, recording."""
+"""The whole engine on a model with random weights: decode against rows, and what recording costs."""
 
 import tempfile
 from collections.abc import Sequence
@@ -8,62 +8,16 @@ from statistics import median
 from typing import Any
 
 from benchmarks.gpu.deadline import Deadline
-from benchmarks.gpu.server import Both, Kept, Server, load
+from benchmarks.gpu.server import Both, Kept, Server
 from benchmarks.gpu.setting import Setting
-from engine.arithmetic import forward_cost, forward_sums
 from engine.batch import ForwardMode
-from engine.clock import MonotonicClock
-from engine.engine import Engine
-from engine.executors.device import DeviceExecutor
-from engine.models.loader import LoadedModel
-from engine.observer import EngineObserver, ForwardRecord, NullObserver
+from engine.observer import ForwardRecord, NullObserver
 from profiler.recorder import Recorder
-from profiler.sweep import run_sweep, sweep_config
 from traces.writer import TraceWriter
 
-__all__ = ["measure_batches", "measure_prefill", "measure_recorder"]
+__all__ = ["measure_batches", "measure_recorder"]
 
 SETTLE = 4  # decode forwards at the beginning of a batch that do not count: a graph may be captured there
-
-
-def measure_prefill(setting: Setting, deadline: Deadline) -> list[dict[str, Any]]:
-    """One prompt a forward, whole; throughput by the device's time for the forward."""
-    loaded = load(setting)
-    largest = setting.prefill_tokens[-1]
-    config, clock = sweep_config(largest, setting.page_size), MonotonicClock()
-    executor = DeviceExecutor(loaded, config, clock)
-
-    def build(observer: EngineObserver | None) -> Engine:
-        return Engine(config, executor, clock=clock, observer=observer)
-
-    points = []
-    for tokens in deadline.within(setting.prefill_tokens):
-        kept = Kept()
-        vocab_size, repeats = loaded.shape.vocab_size, setting.prefill_repeats
-        run_sweep(build, kept, [tokens], vocab_size=vocab_size, repeats=repeats, seed=tokens)
-        points.append(_prefill_point(loaded, tokens, kept.records))
-    return points
-
-
-def _prefill_point(loaded: LoadedModel, tokens: int, records: list[ForwardRecord]) -> dict[str, Any]:
-    size = loaded.dtype.itemsize
-    cost = forward_cost(loaded.shape, forward_sums(records[0].batch), size, size)
-    flops = cost.flops_linear + cost.flops_attention_extend + cost.flops_head
-    device_ns = median(r.result.end_ns - r.result.start_ns for r in records)
-    peaks = [
-        r.result.memory_peak_bytes - r.result.memory_allocated_bytes
-        for r in records
-        if r.result.memory_peak_bytes is not None and r.result.memory_allocated_bytes is not None
-    ]
-    return {
-        "tokens": tokens,
-        "forwards": len(records),
-        "device_ns": device_ns,
-        "step_ns": median(r.result_end_ns - r.plan_start_ns for r in records),
-        "tokens_per_s": tokens / device_ns * 1e9,
-        "flops_per_s": flops / device_ns * 1e9,
-        "activation_peak_bytes": max(peaks, default=None),
-    }
 
 
 def measure_batches(setting: Setting, deadline: Deadline) -> list[dict[str, Any]]:

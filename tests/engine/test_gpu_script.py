@@ -131,6 +131,7 @@ def test_attention_is_measured_beside_torchs(results: dict[str, Any]) -> None:
 def test_the_engine_is_measured(results: dict[str, Any]) -> None:
     phases = {name: results["phases"][name]["result"]["points"] for name in ("prefill", "batches")}
     assert all(point["tokens_per_s"] > 0 for points in phases.values() for point in points)
+    assert all(point["without_graphs"]["device_ns"] > 0 for point in phases["prefill"])  # all are small
     assert [point["rows"] for point in phases["batches"]] == [1, 3, 8]
     recorder = results["phases"]["recorder"]["result"]["points"]
     assert len(recorder["rounds"]) == 2

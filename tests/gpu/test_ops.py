@@ -84,3 +84,15 @@ def test_choices_of_tokens(ops: Ops, rows: int, vocab_size: int, device: torch.d
     # Scores are float32: another place may win that is as good to its last digits.
     lost = scores.amax(dim=-1) - scores.gather(1, chosen.unsqueeze(1)).squeeze(1)
     assert bool((lost < 1e-4).all())
+
+
+@pytest.mark.shapes("vocab_size", [32000, 128256, 151936], [5000])
+def test_a_logit_that_is_no_number_is_chosen_as_torch_chooses(
+    ops: Ops, vocab_size: int, device: torch.device
+) -> None:
+    logits = _drawn(device, torch.bfloat16, 3, vocab_size)
+    for row, place in enumerate((vocab_size // 2, 0, vocab_size - 1)):
+        logits[row, place] = torch.nan
+    found = ops.argmax(logits)
+    assert found.tolist() == [vocab_size // 2, 0, vocab_size - 1]
+    assert torch.equal(found, logits.argmax(dim=-1))
