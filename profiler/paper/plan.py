@@ -1,0 +1,111 @@
+"""`paper_plan`: a chunk to start with, what each size costs and what fits in memory, before any run."""
+
+from dataclasses import dataclass, replace
+
+from engine.cache.allocator import ceil_page
+from engine.config import EngineConfig
+from engine.errors import ConfigError
+from profiler.gpu_memory import default_chunk_tokens
+from profiler.hardware import Card
+from profiler.paper.device import PaperDevice, known_cards
+from profiler.paper.memory import PaperMemory
+from profiler.paper.model import PaperModel
+from profiler.paper.point import LARGEST_TOKENS, PaperPoint, paper_point
+from profiler.price_list import chunk_ladder, options_of, price_list
+from profiler.price_rows import Options, PriceRow
+from profiler.trial import longest_prompt
+from profiler.trial_requests import standard_requests
+
+__all__ = ["PaperPlan", "paper_plan"]
+
+GIB = 2**30
+REQUEST_TOKENS = 4096  # of the requests that are counted into memory
+MOST_PAGES = 1 << 22  # of the trials' pool, as of any simulated one
+BELOW_START, ABOVE_START = 4, 2  # how far the rows reach around the chunk to start with
+MORE_DEVICES = (2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPlan:
+    """The answer; docs/metrics.md, "On paper", defines every number. All is derived, nothing measured."""
+
+    model: PaperModel  # whole
+    device: PaperDevice
+    point: PaperPoint
+    memory: PaperMemory
+    start_chunk: int  # to begin with
+    sglang_chunk: int  # that SGLang takes for this memory
+    prompt_tokens: int  # longest prompt of the rows' workload
+    rows: tuple[PriceRow, ...]
+
+    def row(self, chunk: int | None, *, mixed: bool = False) -> PriceRow:
+        """The row of a chunk size that the list holds."""
+        return next(row for row in self.rows if row.options == Options(chunk, mixed))
+
+
+def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q: float = 0.95) -> PaperPlan:
+    """The plan of a model on devices that hold `device.part` of it each.
+
+    Raises ConfigError where weights leave no room for KV, naming the least `--tp` and the cards that would.
+    """
+    context = model.max_position_embeddings
+    sglang_chunk = ceil_page(default_chunk_tokens(device.peaks.memory_bytes), page_size)
+    memory = PaperMemory(
+        device.part,
+        device.size,
+        device.peaks.memory_bytes,
+        device.tp,
+        page_size=page_size,
+        request_tokens=min(REQUEST_TOKENS, context),
+        longest_prompt=context,
+    )
+    if memory.requests(sglang_chunk) < 1:
+        raise ConfigError(_does_not_fit(model, device, memory, sglang_chunk))
+    cost = device.cost_model()
+    point = paper_point(cost, min(LARGEST_TOKENS, context), q)
+    start = sglang_chunk if point.tokens is None else ceil_page(_power_of_two(point.tokens), page_size)
+    base = _base(memory, sglang_chunk, context)
+    requests = standard_requests(cost, base)
+    prompt = longest_prompt(requests).prompt_len
+    memory = replace(memory, longest_prompt=prompt)
+    sizes = chunk_ladder(prompt, page_size=page_size, also=(start, sglang_chunk))
+    most = max(sglang_chunk, ABOVE_START * start)
+    rows = price_list(
+        cost,
+        requests,
+        base,
+        options_of([size for size in sizes if start // BELOW_START <= size <= most], intervals=()),
+        memory=memory,
+    )
+    return PaperPlan(model, device, point, memory, start, sglang_chunk, prompt, rows)
+
+
+def _base(memory: PaperMemory, chunk: int, context: int) -> EngineConfig:
+    """Options of the trials. Without a prefix cache they go the same way, as no two prompts begin alike."""
+    pool = min(memory.kv_tokens(chunk), MOST_PAGES * memory.page_size)
+    config = EngineConfig(chunked_prefill_size=chunk, page_size=memory.page_size, disable_radix_cache=True)
+    return config.resolve(max_total_tokens=pool, context_length=context)
+
+
+def _power_of_two(tokens: int) -> int:
+    """The least that is no smaller."""
+    return 1 << (tokens - 1).bit_length()
+
+
+def _does_not_fit(model: PaperModel, device: PaperDevice, memory: PaperMemory, chunk: int) -> str:
+    """What weights and KV of one request want, and the least change that would do."""
+
+    def fits(tp: int, card: Card) -> bool:
+        try:
+            part = model.split(tp)
+        except ConfigError:
+            return False
+        return replace(memory, model=part, tp=tp, memory_bytes=card.memory_bytes).requests(chunk) > 0
+
+    mends = [f"--tp {tp}" for tp in MORE_DEVICES if tp > device.tp and fits(tp, device.card)][:1]
+    mends += known_cards(lambda card: fits(device.tp, card), memory.memory_bytes)
+    return (
+        f"--gpu {device.label}: of {memory.memory_bytes / GIB:.1f} GiB each, {memory.weight_bytes / GIB:.1f} "
+        f"GiB of weights and {memory.kept_free_bytes(chunk) / GIB:.1f} GiB kept free leave no KV of "
+        f"{memory.request_tokens:,} tokens: give {' or '.join(mends) or 'a smaller model'}"
+    )
