@@ -12,7 +12,10 @@ from engine.batch import ForwardMode
 from engine.clock import MonotonicClock
 from engine.config import EngineConfig
 from engine.engine import Engine
+from engine.executors.capture import Capture, CapturedGraph
 from engine.executors.device import DeviceExecutor
+from engine.executors.graph_sizes import GraphLimits
+from engine.executors.protocol import GraphKind
 from engine.kv_tensors import KVTensors
 from engine.request import Request, SamplingParams
 from engine.shapes import ModelShape
@@ -78,15 +81,24 @@ def test_a_batch_that_does_not_fit_a_static_plan_is_told_so() -> None:
 
 
 def serve(
-    attention: Callable[[ModelShape, KVTensors], AttentionBackend], page_size: int
-) -> tuple[list[list[int]], set[ForwardMode]]:
-    """Outputs and the modes of the forwards that made them."""
+    attention: Callable[[ModelShape, KVTensors], AttentionBackend],
+    page_size: int,
+    capture: Capture | None = None,
+) -> tuple[list[list[int]], set[tuple[ForwardMode, GraphKind]]]:
+    """Outputs, and modes and graphs of the forwards that made them."""
     loaded = load_tiny()
     config = EngineConfig(page_size=page_size, chunked_prefill_size=32, enable_mixed_chunk=True)
     config = config.resolve(max_total_tokens=POOL, context_length=loaded.shape.max_position_embeddings)
     kv = KVTensors(loaded.shape, POOL // page_size, page_size, loaded.dtype, loaded.device)
     clock = MonotonicClock()
-    executor = DeviceExecutor(loaded, config, clock, attention=attention(loaded.shape, kv))
+    executor = DeviceExecutor(
+        loaded,
+        config,
+        clock,
+        attention=attention(loaded.shape, kv),
+        graphs=GraphLimits(max_bs=0),
+        capture=capture,
+    )
     engine = Engine(config, executor, clock=clock)
     prompts = [[(7 * i + k) % 200 for i in range(length)] for k, length in enumerate((5, 34))]
     first, second = requests = [
@@ -97,8 +109,8 @@ def serve(
     while engine.has_work:
         record = engine.step()
         if record is not None:
-            modes.add(record.batch.mode)
-        if requests and modes >= {ForwardMode.EXTEND, ForwardMode.DECODE}:
+            modes.add((record.batch.mode, record.result.graph))
+        if requests and {mode for mode, _ in modes} >= {ForwardMode.EXTEND, ForwardMode.DECODE}:
             engine.submit(requests.pop())
     return [list(request.output_ids) for request in (first, second)], modes
 
@@ -108,4 +120,16 @@ def test_an_engine_gives_the_outputs_of_torchs_attention(page_size: int) -> None
     expected, _ = serve(TorchPagedAttention, page_size)
     outputs, modes = serve(TritonPagedAttention, page_size)
     assert outputs == expected
-    assert modes == set(ForwardMode)
+    assert modes == {(mode, GraphKind.NONE) for mode in ForwardMode}
+
+
+def test_an_engine_that_replays_in_pieces_gives_the_same() -> None:
+    """Pieces are run anew here: what is held is that their buffers and padding go with these kernels."""
+    expected, _ = serve(TorchPagedAttention, page_size=16)
+    outputs, modes = serve(TritonPagedAttention, 16, lambda work: CapturedGraph(work, 0))
+    assert outputs == expected
+    assert modes == {
+        (ForwardMode.EXTEND, GraphKind.PIECEWISE),
+        (ForwardMode.DECODE, GraphKind.NONE),
+        (ForwardMode.MIXED, GraphKind.PIECEWISE),
+    }
