@@ -1,30 +1,52 @@
-"""The saturation point: the smallest forward that reaches a share q of the best throughput measured."""
+"""The saturation point: the smallest forward that reaches a share q of the best smooth throughput."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from engine.batch import ForwardMode
-from profiler.tables import TraceLike, frame
-from profiler.throughput_fit import Curve, ParametricCurve, SmoothCurve, fit_parametric, fit_smoother
-from profiler.watched import slowed
+from profiler import points
+from profiler.points import NO_PREFIX, Layout, LayoutPoints
+from profiler.saturation_curve import Dip, FittedCurve, fit_curve
+from profiler.tables import TraceLike
+from profiler.throughput_fit import Curve
+from profiler.throughput_sizes import group_sizes
 
-__all__ = ["LAYOUT", "RESAMPLES", "Saturation", "fit_saturation", "prefill_points", "saturation"]
+__all__ = [
+    "LAYOUT",
+    "RESAMPLES",
+    "Plateau",
+    "Saturation",
+    "decode_saturation",
+    "fit_saturation",
+    "prefill_points",
+    "saturation",
+    "saturation_of",
+    "saturations",
+]
 
 Array = NDArray[np.float64]
 
-LAYOUT = "one prompt a forward, no prefix"
+LAYOUT = NO_PREFIX.words
 
 _MIN_SIZES = 8
 RESAMPLES = 200
 _INTERVAL = (2.5, 97.5)  # per cent of resamples
-_FLOOR = 0.01  # a model within 1 % is good enough however exact the repeats are
 _STEP = 2**0.5  # a step of the measured grid is taken to be at least half an octave
+_DECIDED = 4  # a point so many times below the largest size does not rest on that one size
 _GRID = 2_000
-_MAX_GROUPS = 160  # more sizes than this are grouped by neighbours
+_COARSE = 400  # points of the grid that resamples are compared on
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """The best of a fitted throughput over the measured range, in tokens/s, with its 95 % interval."""
+
+    tokens_per_s: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +63,36 @@ class Saturation:
     high: int | None = None
     first_reach: int | None = None  # first measured size at q of the best measured throughput
     last_below: int | None = None  # last measured size below it
+    plateau: Plateau | None = None
     fit_kind: str | None = None  # "parametric" or "smoother"
     curve: Curve | None = None  # throughput in tokens/s
+    dips: tuple[Dip, ...] = ()  # of measured sizes below the curve, wherever there is one
 
 
 def prefill_points(trace: TraceLike) -> pl.DataFrame:
-    """Forwards of one prompt without prefix: forward_id, tokens, time_ns (device), in order of forward_id.
-
-    Those that a profiler slowed are left out.
-    """
-    forwards = frame(trace, "forwards")
-    return (
-        forwards.filter(~slowed(trace, forwards))
-        .filter(
-            (pl.col("mode") == ForwardMode.EXTEND.value)
-            & (pl.col("num_extend_seqs") == 1)
-            & (pl.col("prefix_tokens") == 0)
-            & (pl.col("extend_tokens") > 0)
-            & (pl.col("end_ns") > pl.col("start_ns"))
-        )
-        .select("forward_id", tokens="extend_tokens", time_ns=pl.col("end_ns") - pl.col("start_ns"))
-        .sort("forward_id")
-    )
+    """Forwards of one prompt without prefix: forward_id, tokens, time_ns (device), in order of forward_id."""
+    return points.prefill_points(trace).points
 
 
-def saturation(trace: TraceLike, q: float = 0.95, seed: int = 0) -> Saturation:
-    """The saturation point of a trace's prefill forwards of one prompt without prefix."""
-    points = prefill_points(trace)
-    return fit_saturation(points["tokens"].to_numpy(), points["time_ns"].to_numpy() / 1e9, q, seed)
+def saturation(trace: TraceLike, q: float = 0.95, seed: int = 0, prefix: int = 0) -> Saturation:
+    """The saturation point of a trace's forwards of one prompt after a prefix of about so many tokens."""
+    return saturation_of(points.prefill_points(trace, prefix), q, seed)
+
+
+def decode_saturation(trace: TraceLike, q: float = 0.95, seed: int = 0) -> Saturation:
+    """The number of decode rows that fill a forward, by a trace's forwards of decode rows alone."""
+    return saturation_of(points.decode_points(trace), q, seed)
+
+
+def saturations(trace: TraceLike, q: float = 0.95, seed: int = 0) -> tuple[Saturation, ...]:
+    """The saturation point of every layout of a trace's forwards, those of more sizes first."""
+    return tuple(saturation_of(of, q, seed) for of in points.trace_points(trace))
+
+
+def saturation_of(of: LayoutPoints, q: float = 0.95, seed: int = 0, resamples: int = RESAMPLES) -> Saturation:
+    """The saturation point of the points of one layout."""
+    tokens, times_s = of.points["tokens"].to_numpy(), of.points["time_ns"].to_numpy() / 1e9
+    return fit_saturation(tokens, times_s, q, seed, resamples, of.layout)
 
 
 def fit_saturation(
@@ -77,108 +101,88 @@ def fit_saturation(
     q: float = 0.95,
     seed: int = 0,
     resamples: int = RESAMPLES,
+    layout: Layout = NO_PREFIX,
 ) -> Saturation:
     """The saturation point of measured forwards: (points,) tokens, and device seconds, of each.
 
     docs/metrics.md has the definition. The order of points does not matter; `seed` sets the resampling.
     """
-    order = np.lexsort((times_s, tokens))
-    tokens, times_s = np.asarray(tokens, dtype=np.float64)[order], times_s[order]
-    sizes = np.unique(tokens)
-    blank = Saturation("too_few_points", q, num_points=len(tokens), num_sizes=len(sizes))
-    if len(sizes) < _MIN_SIZES:
+    tokens, times_s = np.asarray(tokens, dtype=np.float64), np.asarray(times_s, dtype=np.float64)
+    measured = np.unique(tokens)
+    blank = Saturation("too_few_points", q, layout.words, num_points=len(tokens), num_sizes=len(measured))
+    if len(measured) < _MIN_SIZES:
         return blank
-    groups = _Groups(tokens, times_s)
-    curve = groups.choose()
-    fit_kind = "parametric" if isinstance(curve, ParametricCurve) else "smoother"
-    point, rising = _point(curve, sizes, q)
-    if point > sizes[-2] or (rising and point > sizes[-1] / _STEP):
-        return replace(blank, status="not_saturated", fit_kind=fit_kind, curve=curve)
-    rng = np.random.default_rng(seed)
-    again = [_point(groups.refit(curve, rng), sizes, q)[0] for _ in range(resamples)]
-    low, high = np.percentile(again, _INTERVAL)
-    first_reach, last_below = _raw(tokens, times_s, sizes, q)
+    fitted = fit_curve(group_sizes(tokens, times_s), layout.work)
+    blank = replace(blank, fit_kind=fitted.kind, curve=fitted.curve, dips=fitted.dips)
+    point, best, rising = _point(fitted.curve, measured, q)
+    if _still_rises(point, rising, measured) or _rests_on_the_last(point, tokens, times_s, q, layout):
+        return replace(blank, status="not_saturated")
+    (low, high), plateau = _intervals(fitted, measured, q, np.random.default_rng(seed), resamples)
+    first_reach, last_below = _raw(tokens, times_s, measured, q)
     return replace(
         blank,
         status="ok",
         tokens=point,
-        low=min(point, round(low)),
-        high=max(point, round(high)),
+        low=min(point, math.floor(low)),
+        high=max(point, math.ceil(high)),
         first_reach=first_reach,
         last_below=last_below,
-        fit_kind=fit_kind,
-        curve=curve,
+        plateau=Plateau(best, min(best, plateau[0]), max(best, plateau[1])),
     )
 
 
-class _Groups:
-    """Points by size, or by neighbouring sizes where there are very many."""
-
-    def __init__(self, tokens: Array, times_s: Array) -> None:
-        sizes, which = np.unique(tokens, return_inverse=True)
-        if len(sizes) > _MAX_GROUPS:
-            edges = np.geomspace(sizes[0], sizes[-1], _MAX_GROUPS + 1)[1:-1]
-            which = np.searchsorted(edges, tokens, side="right")
-        cuts = np.flatnonzero(np.diff(which)) + 1
-        self._tokens = np.array([np.median(group) for group in np.split(tokens, cuts)])
-        self._rates = np.split(tokens / times_s, cuts)
-        self._repeated = np.median([len(rates) for rates in self._rates]) >= 2
-
-    def choose(self) -> Curve:
-        """The parametric model if it misses medians by no more than repeats differ, else the smoother."""
-        times = self._times(self._rates)
-        weights = np.array([float(len(rates)) for rates in self._rates])
-        model = fit_parametric(self._tokens, times, weights)
-        misses = np.log(model.time(self._tokens) / times)
-        if np.sqrt(np.mean(misses**2)) <= max(self._spread(), _FLOOR):
-            return model
-        return fit_smoother(self._tokens, times, weights)
-
-    def refit(self, curve: Curve, rng: np.random.Generator) -> Curve:
-        """A curve of the same kind through a resample: of each size's repeats, or else of the sizes."""
-        if self._repeated:
-            drawn = [rng.choice(rates, len(rates)) for rates in self._rates]
-            tokens, times = self._tokens, self._times(drawn)
-            weights = np.array([float(len(rates)) for rates in self._rates])
-        else:
-            kept, counts = np.unique(
-                rng.integers(len(self._rates), size=len(self._rates)), return_counts=True
-            )
-            tokens, times = self._tokens[kept], self._times(self._rates)[kept]
-            weights = counts.astype(np.float64)
-        if isinstance(curve, ParametricCurve):
-            return fit_parametric(tokens, times, weights, near=curve)
-        assert isinstance(curve, SmoothCurve)
-        return fit_smoother(tokens, times, weights, near=curve)
-
-    def _times(self, rates: Sequence[Array]) -> Array:
-        """The time that each group's median throughput stands for."""
-        times: Array = self._tokens / np.array([np.median(group) for group in rates])
-        return times
-
-    def _spread(self) -> float:
-        """The middle one of the groups' standard deviations of log throughput; 0 without repeats."""
-        deviations = [float(np.std(np.log(rates), ddof=1)) for rates in self._rates if len(rates) > 1]
-        return float(np.median(deviations)) if deviations else 0.0
+def _still_rises(point: int, rising: bool, measured: Array) -> bool:
+    """Whether a point so near the end of the range only says where the range ends."""
+    return bool(point > measured[-2] or (rising and point > measured[-1] / _STEP))
 
 
-def _point(curve: Curve, sizes: Array, q: float) -> tuple[int, bool]:
-    """The smallest whole size with q of the curve's best; whether the best is at the end of the range."""
-    grid: Array = np.unique(np.round(np.geomspace(sizes[0], sizes[-1], _GRID)))
+def _rests_on_the_last(point: int, tokens: Array, times_s: Array, q: float, layout: Layout) -> bool:
+    """Whether throughput still rises to the last size but one, so that a dip there would look like an end."""
+    last = tokens.max()
+    if point <= last / _DECIDED:
+        return False
+    others = tokens < last
+    fitted = fit_curve(group_sizes(tokens[others], times_s[others]), layout.work)
+    measured = np.unique(tokens[others])
+    point, _best, rising = _point(fitted.curve, measured, q)
+    return _still_rises(point, rising, measured)
+
+
+def _point(curve: Curve, measured: Array, q: float) -> tuple[int, float, bool]:
+    """The smallest whole size with q of the curve's best; that best; whether it ends the range."""
+    grid: Array = np.unique(np.round(np.geomspace(measured[0], measured[-1], _GRID)))
     rates = curve.throughput(grid)
-    enough = q * rates.max()
-    at = int(np.argmax(rates >= enough))
-    if at:
-        between = np.arange(grid[at - 1] + 1, grid[at] + 1)
-        reached = between[curve.throughput(between) >= enough]
-        return int(reached[0]), int(rates.argmax()) == len(grid) - 1
-    return int(grid[0]), int(rates.argmax()) == len(grid) - 1
+    best = float(rates.max())
+    rising = int(rates.argmax()) == len(grid) - 1
+    at = int(np.argmax(rates >= q * best))
+    if not at:
+        return int(grid[0]), best, rising
+    between = np.arange(grid[at - 1] + 1, grid[at] + 1)
+    reached = between[curve.throughput(between) >= q * best]
+    return int(reached[0]), best, rising
 
 
-def _raw(tokens: Array, times_s: Array, sizes: Array, q: float) -> tuple[int, int | None]:
+def _intervals(
+    fitted: FittedCurve, measured: Array, q: float, rng: np.random.Generator, resamples: int
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Of the point in tokens, and of the best throughput."""
+    grid = np.geomspace(measured[0], measured[-1], _COARSE)
+    rates = fitted.resampled(grid, resamples, rng)
+    best = rates.max(axis=1)
+    at = np.argmax(rates >= q * best[:, None], axis=1)
+    before, row = np.maximum(at - 1, 0), np.arange(len(rates))
+    rise = rates[row, at] - rates[row, before]
+    part = np.where(rise > 0, (q * best - rates[row, before]) / np.where(rise > 0, rise, 1), 1.0)
+    reached = grid[before] + part * (grid[at] - grid[before])
+    (low, high), (worst, finest) = np.percentile(reached, _INTERVAL), np.percentile(best, _INTERVAL)
+    return (float(low), float(high)), (float(worst), float(finest))
+
+
+def _raw(tokens: Array, times_s: Array, measured: Array, q: float) -> tuple[int, int | None]:
     """First measured size whose median throughput is q of the best, and last one below; None if none is."""
-    repeats = np.split(tokens / times_s, np.flatnonzero(np.diff(tokens)) + 1)
+    order = np.argsort(tokens, kind="stable")
+    repeats = np.split((tokens / times_s)[order], np.flatnonzero(np.diff(tokens[order])) + 1)
     rates = np.array([np.median(of_size) for of_size in repeats])
     enough = rates >= q * rates.max()
-    below = sizes[~enough]
-    return int(sizes[enough][0]), int(below[-1]) if len(below) else None
+    below = measured[~enough]
+    return int(measured[enough][0]), int(below[-1]) if len(below) else None

@@ -7,10 +7,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode
-from profiler.saturation import RESAMPLES, Saturation, fit_saturation, prefill_points
+from profiler import points
+from profiler.points import LayoutPoints, Rows
+from profiler.saturation import RESAMPLES, Saturation, saturation_of
 from profiler.tables import TraceLike, frame
 
-__all__ = ["Fitted", "SaturationReport", "saturation_report"]
+__all__ = ["Fitted", "SaturationReport", "decode_report", "saturation_report"]
 
 Array = NDArray[np.float64]
 
@@ -32,10 +34,11 @@ class SaturationReport:
     """A saturation point with its evidence; frames are empty and numbers None where there is no fit.
 
     - points: forwards of the point's layout: forward_id, tokens, time_ns, tokens_per_s;
-    - others: the other forwards with prompt tokens, of several rows or with a prefix: the same columns;
-      tokens are those of all rows;
+    - others: of a point of prompts, the other forwards with prompt tokens, of several rows or with a prefix,
+      tokens being those of all rows; of a point of decode rows, those with other contexts: the same columns;
     - sizes: one row a measured size: tokens, forwards, time_ns (median), low_ns, high_ns, tokens_per_s (the
-      median throughput), fit_tokens_per_s, share (fit against the best fit);
+      median throughput), fit_tokens_per_s, share (fit against the best fit), residual (tokens_per_s /
+      fit_tokens_per_s - 1), in_dip;
     - curve: the fit over the measured range: tokens, tokens_per_s, time_ns.
     """
 
@@ -56,40 +59,59 @@ class SaturationReport:
         return Fitted(tokens, rate, tokens / rate, rate / best)
 
 
-def saturation_report(trace: TraceLike, q: float = 0.95, resamples: int = RESAMPLES) -> SaturationReport:
-    """The saturation point of a trace with all that its picture shows; docs/metrics.md defines it."""
-    points = _with_rates(prefill_points(trace))
-    others = _with_rates(_other_prefills(trace, points))
-    times_s = points["time_ns"].to_numpy() / 1e9
-    found = fit_saturation(points["tokens"].to_numpy(), times_s, q, resamples=resamples)
-    sizes = _sizes(points)
+def saturation_report(
+    trace: TraceLike, q: float = 0.95, resamples: int = RESAMPLES, prefix: int = 0
+) -> SaturationReport:
+    """The saturation point of prompts after about so long a prefix, with all that its picture shows."""
+    of = points.prefill_points(trace, prefix)
+    return _report(of, _other_prefills(trace, of.points), q, resamples)
+
+
+def decode_report(trace: TraceLike, q: float = 0.95, resamples: int = RESAMPLES) -> SaturationReport:
+    """The same of decode rows alone: tokens are rows."""
+    of, *others = [each for each in points.trace_points(trace) if each.layout.rows is Rows.DECODE] or [
+        points.decode_points(trace)
+    ]
+    rest = pl.concat([of.points.clear(), *(other.points for other in others)])
+    return _report(of, rest.sort("forward_id"), q, resamples)
+
+
+def _report(of: LayoutPoints, others: pl.DataFrame, q: float, resamples: int) -> SaturationReport:
+    found, sizes = saturation_of(of, q, resamples=resamples), _sizes(_with_rates(of.points))
+    told = found, _with_rates(of.points), _with_rates(others)
     if found.curve is None:
         unknown = pl.lit(None, pl.Float64)
-        sizes = sizes.with_columns(fit_tokens_per_s=unknown, share=unknown)
-        return SaturationReport(found, points, others, sizes, _frame_of(np.empty(0), np.empty(0)))
+        sizes = sizes.with_columns(
+            fit_tokens_per_s=unknown, share=unknown, residual=unknown, in_dip=pl.lit(None, pl.Boolean)
+        )
+        return SaturationReport(*told, sizes, _frame_of(np.empty(0), np.empty(0)))
     grid = np.geomspace(sizes["tokens"][0], sizes["tokens"][-1], _CURVE_POINTS)
     rates = found.curve.throughput(grid)
     fits = found.curve.throughput(sizes["tokens"].to_numpy().astype(np.float64))
     best = float(max(rates.max(), fits.max()))
-    sizes = sizes.with_columns(fit_tokens_per_s=pl.Series(fits), share=pl.Series(fits / best))
-    misses = np.log(fits / sizes["tokens_per_s"].to_numpy())
+    dipped = [pl.col("tokens").is_between(dip.first, dip.last) for dip in found.dips]
+    sizes = sizes.with_columns(fit_tokens_per_s=pl.Series(fits), share=pl.Series(fits / best)).with_columns(
+        residual=pl.col("tokens_per_s") / pl.col("fit_tokens_per_s") - 1,
+        in_dip=pl.any_horizontal(pl.lit(False), *dipped),
+    )
+    misses = np.log1p(sizes["residual"].to_numpy())
     residual = float(np.sqrt(np.mean(misses**2)))
-    return SaturationReport(found, points, others, sizes, _frame_of(grid, rates), best, residual)
+    return SaturationReport(*told, sizes, _frame_of(grid, rates), best, residual)
 
 
 def _with_rates(points: pl.DataFrame) -> pl.DataFrame:
     return points.with_columns(tokens_per_s=pl.col("tokens") / pl.col("time_ns") * 1e9)
 
 
-def _other_prefills(trace: TraceLike, points: pl.DataFrame) -> pl.DataFrame:
-    """Forwards with prompt tokens that are none of `points`, as those are given."""
+def _other_prefills(trace: TraceLike, taken: pl.DataFrame) -> pl.DataFrame:
+    """Forwards with prompt tokens that are none of `taken`."""
     forwards = frame(trace, "forwards").filter(
         (pl.col("mode") != ForwardMode.DECODE.value)
         & (pl.col("extend_tokens") > 0)
         & (pl.col("end_ns") > pl.col("start_ns"))
     )
     return (
-        forwards.join(points, on="forward_id", how="anti")
+        forwards.join(taken, on="forward_id", how="anti")
         .select(
             "forward_id",
             tokens=pl.col("extend_tokens") + pl.col("decode_tokens").fill_null(0),

@@ -1,26 +1,41 @@
-"""Smooth curves through measured forward times: a parametric model of time, and a shape-constrained smoother.
+"""A parametric model of forward time against tokens, and its robust fit, many fits at once.
 
-Both work on logarithms, so that an error of 1 % weighs the same at 8 tokens and at 8,192. Times are in any
-one unit; throughput is tokens per that unit.
+The fit works on logarithms, so that an error of 1 % weighs the same at 8 tokens and at 8,192. Times are in
+any one unit; throughput is tokens per that unit.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, nnls
 
-__all__ = ["Curve", "ParametricCurve", "SmoothCurve", "fit_parametric", "fit_smoother"]
+__all__ = [
+    "NUM_PARAMETERS",
+    "Curve",
+    "ParametricCurve",
+    "Work",
+    "bisquare",
+    "fit_parametric",
+    "own_scale",
+    "parametric_log_times",
+    "refit_parametric",
+]
 
 Array = NDArray[np.float64]
 
-_ROBUST_FROM = 0.02  # residuals of log time above this weigh less
+NUM_PARAMETERS = 5
+
 _TINY = 1e-6  # smallest share of the time that a term may have
 _SHARPEST = 64.0
-_MAX_KNOTS = 40
+_SOFT_FROM = 1.5  # standard errors beyond which a miss weighs less while starts are compared
+_CUT = 4.685  # of Tukey's bisquare: misses of more standard errors weigh nothing
+_REWEIGHTED = 6
+_ROUNDS = 60
+_REFIT_ROUNDS = 12
+_ENOUGH = 1e-7  # a relative change of the cost below which a fit has arrived
 
 
 class Curve(Protocol):
@@ -32,12 +47,29 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What attention's work is proportional to in a layout: square T² + linear T.
+
+    One prompt of T tokens after a prefix of P has T P + T (T + 1) / 2 pairs: square 1, linear 2 P + 1. T
+    decode rows of one context have work proportional to T.
+    """
+
+    square: float = 1.0
+    linear: float = 0.0
+
+    def of(self, tokens: Array) -> Array:
+        """The work of each number of tokens."""
+        work: Array = tokens * (self.square * tokens + self.linear)
+        return work
+
+
+@dataclass(frozen=True, slots=True)
 class ParametricCurve:
-    """time(T) = fixed + (memory^p + (compute T)^p)^(1/p) + attention T^2.
+    """time(T) = fixed + (memory^p + (compute T)^p)^(1/p) + attention work(T).
 
     A forward first waits for its weights (memory), then for its multiplications (compute T), the two
     overlapping more the higher the sharpness p (Williams et al., "Roofline", 2009, is p without end); a
-    constant host cost stands before, and the causal triangle of attention grows with T^2.
+    constant host cost stands before, and attention grows with its own work.
     """
 
     fixed: float
@@ -45,149 +77,186 @@ class ParametricCurve:
     compute: float
     attention: float
     sharpness: float
+    work: Work = Work()
 
     def time(self, tokens: Array) -> Array:
         """Time of a forward of so many tokens."""
-        return self._terms(tokens)[0]
+        whole: Array = _terms(self.vector()[None], tokens, self.work.of(tokens))[0][0]
+        return whole
 
     def sensitivity(self, tokens: Array) -> Array:
         """(tokens, 5) change of log time with the log of each parameter, in order."""
-        time, waiting, memory, compute = self._terms(tokens)
-        powers = memory**self.sharpness, compute**self.sharpness
-        total = powers[0] + powers[1]
-        sharper = (powers[0] * np.log(memory) + powers[1] * np.log(compute)) / total
-        columns = (
-            np.full(len(tokens), self.fixed),
-            waiting * powers[0] / total,
-            waiting * powers[1] / total,
-            self.attention * tokens**2,
-            waiting * (sharper - np.log(total) / self.sharpness),
-        )
-        return np.stack(columns, axis=1) / time[:, None]
-
-    def _terms(self, tokens: Array) -> tuple[Array, Array, Array, Array]:
-        """Time; the part in memory or compute; and these two, relative to the larger of them."""
-        compute = self.compute * tokens
-        larger = np.maximum(self.memory, compute)
-        memory, compute = self.memory / larger, compute / larger
-        both = (memory**self.sharpness + compute**self.sharpness) ** (1 / self.sharpness)
-        waiting: Array = larger * both
-        return self.fixed + waiting + self.attention * tokens**2, waiting, memory, compute
+        changes: Array = _sensitivity(self.vector()[None], tokens, self.work.of(tokens))[1][0]
+        return changes
 
     def throughput(self, tokens: Array) -> Array:
         """Tokens per unit of time at each number of tokens."""
         return tokens / self.time(tokens)
 
-
-@dataclass(frozen=True, slots=True)
-class SmoothCurve:
-    """Throughput as straight lines between knots in log-log: concave up to `peak`, then never rising."""
-
-    log_tokens: tuple[float, ...]
-    log_throughput: tuple[float, ...]
-    peak: int  # index of the knot where the rise ends
-
-    def throughput(self, tokens: Array) -> Array:
-        """Tokens per unit of time at each number of tokens."""
-        levels: Array = np.interp(np.log(tokens), self.log_tokens, self.log_throughput)
-        return np.exp(levels)
+    def vector(self) -> Array:
+        """(5,) logarithms of the parameters, in order."""
+        return np.log([self.fixed, self.memory, self.compute, self.attention, self.sharpness])
 
 
 def fit_parametric(
-    tokens: Array, times: Array, weights: Array, near: ParametricCurve | None = None
-) -> ParametricCurve:
-    """Robust least squares on log time; `near` is a curve to start from, else several starts are tried."""
-    low, high = _bounds(tokens, times)
-    starts = _starts(tokens, times) if near is None else [_to_vector(near)]
-    root_weights = np.sqrt(weights)
-    log_times = np.log(times)
+    tokens: Array, times: Array, errors: Array, work: Work | None = None
+) -> tuple[ParametricCurve, Array]:
+    """The curve through (sizes,) times with relative standard `errors`, and (sizes,) weights from 0 to 1.
 
-    def residuals(vector: Array) -> Array:
-        misses: Array = root_weights * (np.log(_from_vector(vector).time(tokens)) - log_times)
-        return misses
-
-    def jacobian(vector: Array) -> Array:
-        changes: Array = root_weights[:, None] * _from_vector(vector).sensitivity(tokens)
-        return changes
-
-    fits = [
-        least_squares(
-            residuals,
-            np.clip(start, low + 1e-9, high - 1e-9),
-            jac=jacobian,
-            bounds=(low, high),
-            loss="soft_l1",
-            f_scale=_ROBUST_FROM,
-            max_nfev=200 if near is None else 40,
-        )
-        for start in starts
-    ]
-    return _from_vector(min(fits, key=lambda fit: float(fit.cost)).x)
-
-
-def fit_smoother(tokens: Array, times: Array, weights: Array, near: SmoothCurve | None = None) -> SmoothCurve:
-    """Weighted least squares on log throughput in the shape of `SmoothCurve`, made robust by reweighting.
-
-    Every knot is tried as the end of the rise, or those beside the peak of `near`. The shape leaves no room
-    for dips: wave quantisation lowers the curve a little everywhere instead of moving it somewhere.
+    Several starts are compared under a soft-L1 loss, then Tukey's bisquare takes sizes out that the best
+    one misses by far (Huber and Ronchetti, "Robust Statistics", 2009): their weight tells.
     """
-    x, y = np.log(tokens), np.log(tokens / times)
-    knots = x if len(x) <= _MAX_KNOTS else np.linspace(x[0], x[-1], _MAX_KNOTS)
-    peaks = range(len(knots))
-    if near is not None:
-        middle = int(np.abs(knots - near.log_tokens[near.peak]).argmin())
-        peaks = peaks[max(middle - 2, 0) : middle + 3]
-    costs = {peak: _solve(_basis(x, knots, peak), y, weights)[1] for peak in peaks}
-    peak = min(costs, key=lambda p: costs[p])
-    basis = _basis(x, knots, peak)
-    robust = weights
-    for _ in range(5):
-        errors = y - basis @ _solve(basis, y, robust)[0]
-        scale = max(1.4826 * float(np.median(np.abs(errors))), 1e-3)
-        robust = weights * np.minimum(1, 1.5 * scale / np.maximum(np.abs(errors), 1e-12))
-    levels = _basis(knots, knots, peak) @ _solve(basis, y, robust)[0]
-    return SmoothCurve(tuple(knots.tolist()), tuple(levels.tolist()), peak)
+    work = work or Work()
+    problem = _Problem(tokens, work.of(tokens), *_bounds(tokens, times, work.of(tokens)))
+    levels, precision = np.log(times), errors**-2.0
+    vectors, costs = problem.descend(_starts(tokens, times, work), levels, precision, _ROUNDS, _SOFT_FROM)
+    vector = vectors[[costs.argmin()]]
+    weights = np.ones_like(levels)
+    for _ in range(_REWEIGHTED):
+        misses = (problem.log_times(vector)[0] - levels) / errors
+        weights = bisquare(misses, NUM_PARAMETERS)
+        vector, _costs = problem.descend(vector, levels, weights * precision, _ROUNDS)
+    fixed, memory, compute, attention, sharpness = np.exp(vector[0]).tolist()
+    return ParametricCurve(fixed, memory, compute, attention, sharpness, work), weights
 
 
-def _bounds(tokens: Array, times: Array) -> tuple[Array, Array]:
-    shortest, longest = float(times.min()), float(tokens.max())
+def refit_parametric(curve: ParametricCurve, tokens: Array, levels: Array, precision: Array) -> Array:
+    """(fits, 5) logarithms of the parameters of fits to (fits, sizes) log times, started at `curve`."""
+    work = curve.work.of(tokens)
+    problem = _Problem(tokens, work, *_bounds(tokens, np.exp(levels.mean(axis=0)), work))
+    starts = np.repeat(curve.vector()[None], len(levels), axis=0)
+    return problem.descend(starts, levels, precision, _REFIT_ROUNDS)[0]
+
+
+def parametric_log_times(vectors: Array, tokens: Array, work: Work) -> Array:
+    """(fits, tokens) log time of each of (fits, 5) logarithms of parameters."""
+    logs: Array = np.log(_terms(vectors, tokens, work.of(tokens))[0])
+    return logs
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Least squares on log time, for many fits at once: Levenberg-Marquardt within bounds."""
+
+    tokens: Array
+    work: Array
+    low: Array
+    high: Array
+
+    def log_times(self, vectors: Array) -> Array:
+        logs: Array = np.log(_terms(vectors, self.tokens, self.work)[0])
+        return logs
+
+    def descend(
+        self, vectors: Array, levels: Array, precision: Array, rounds: int, soft_from: float | None = None
+    ) -> tuple[Array, Array]:
+        """(fits, 5) vectors and (fits,) costs after at most so many rounds from `vectors`."""
+        vectors = np.clip(vectors, self.low, self.high)
+        damping = np.full(len(vectors), 1e-3)
+        costs = _cost(self.log_times(vectors) - levels, precision, soft_from)
+        for _ in range(rounds):
+            steps = self._steps(vectors, levels, precision, soft_from, damping)
+            tried = np.clip(vectors + steps, self.low, self.high)
+            reached = _cost(self.log_times(tried) - levels, precision, soft_from)
+            better = reached < costs
+            arrived = np.where(better, costs - reached, 0.0) <= _ENOUGH * costs
+            vectors = np.where(better[:, None], tried, vectors)
+            costs = np.where(better, reached, costs)
+            damping = np.where(better, damping / 5, damping * 8)
+            if np.all(arrived & (better | (damping > 1e6))):
+                break
+        return vectors, costs
+
+    def _steps(
+        self, vectors: Array, levels: Array, precision: Array, soft_from: float | None, damping: Array
+    ) -> Array:
+        times, changes = _sensitivity(vectors, self.tokens, self.work)
+        misses = np.log(times) - levels
+        weights = np.broadcast_to(precision, misses.shape)
+        if soft_from is not None:
+            weights = weights / np.sqrt(1 + misses**2 * precision / soft_from**2)
+        weighted = changes * weights[:, :, None]
+        slope = np.einsum("fsp,fs->fp", weighted, misses)
+        held = ((vectors <= self.low) & (slope > 0)) | ((vectors >= self.high) & (slope < 0))
+        slope = np.where(held, 0.0, slope)
+        normal = np.matmul(weighted.transpose(0, 2, 1), changes)
+        diagonal = np.einsum("fpp->fp", normal)
+        least = 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
+        normal = normal + np.eye(NUM_PARAMETERS) * (damping[:, None] * diagonal + least)[:, :, None]
+        either = held[:, :, None] | held[:, None, :]
+        normal = np.where(either, np.eye(NUM_PARAMETERS) * (diagonal + least)[:, :, None], normal)
+        steps: Array = -np.linalg.solve(normal, slope[:, :, None])[:, :, 0]
+        return np.clip(steps, -2, 2)
+
+
+def _terms(vectors: Array, tokens: Array, work: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """(fits, sizes): time; waiting for memory or compute; log of these two; log sum of their powers."""
+    fixed, memory, compute, attention, sharpness = (vectors[:, [i]] for i in range(NUM_PARAMETERS))
+    p = np.exp(sharpness)
+    log_compute = compute + np.log(tokens)
+    total = np.logaddexp(p * memory, p * log_compute)
+    waiting = np.exp(total / p)
+    times = np.exp(fixed) + waiting + np.exp(attention) * work
+    return times, waiting, np.broadcast_to(memory, waiting.shape), log_compute, total
+
+
+def _sensitivity(vectors: Array, tokens: Array, work: Array) -> tuple[Array, Array]:
+    """(fits, sizes) time, and (fits, sizes, 5) change of its log with the log of each parameter."""
+    times, waiting, memory, compute, total = _terms(vectors, tokens, work)
+    p = np.exp(vectors[:, [4]])
+    share = np.exp(p * memory - total)  # of memory in the sum of powers
+    sharper = share * memory + (1 - share) * compute
+    columns = (
+        np.broadcast_to(np.exp(vectors[:, [0]]), times.shape),
+        waiting * share,
+        waiting * (1 - share),
+        np.exp(vectors[:, [3]]) * work,
+        waiting * (sharper - total / p),
+    )
+    return times, np.stack(columns, axis=2) / times[:, :, None]
+
+
+def _cost(misses: Array, precision: Array, soft_from: float | None) -> Array:
+    """(fits,) sum of squares, or of soft-L1 losses, of misses in standard errors."""
+    squares = misses**2 * precision
+    if soft_from is not None:
+        squares = 2 * soft_from**2 * (np.sqrt(1 + squares / soft_from**2) - 1)
+    costs: Array = squares.sum(axis=1)
+    return costs
+
+
+def own_scale(misses: Array, freedom: float) -> float:
+    """The standard deviation of most misses, given in standard errors; at least 1.
+
+    `freedom` is how many numbers the curve took from the data.
+    """
+    left = max(len(misses) - freedom, 1.0)
+    return max(1.0, 1.4826 * float(np.median(np.abs(misses))) * math.sqrt(len(misses) / left))
+
+
+def bisquare(misses: Array, freedom: float) -> Array:
+    """Tukey's weights of misses in standard errors, or in their own scale if that is larger."""
+    weights: Array = np.maximum(0, 1 - (misses / (_CUT * own_scale(misses, freedom))) ** 2) ** 2
+    return weights
+
+
+def _bounds(tokens: Array, times: Array, work: Array) -> tuple[Array, Array]:
+    shortest, slowest = float(times.min()), float(times.max())
+    longest, most = float(tokens.max()), float(work.max())
     per_token = float((times / tokens).max())
-    slowest = float(times.max())
-    low = [_TINY * shortest, _TINY * shortest, _TINY * slowest / longest, _TINY * slowest / longest**2, 1.0]
-    high = [2 * shortest, 2 * shortest, 2 * per_token, 2 * slowest / longest**2, _SHARPEST]
+    low = [_TINY * shortest, _TINY * shortest, _TINY * slowest / longest, _TINY * slowest / most, 1.0]
+    high = [2 * shortest, 2 * shortest, 2 * per_token, 2 * slowest / most, _SHARPEST]
     return np.log(low), np.log(high)
 
 
-def _starts(tokens: Array, times: Array) -> Sequence[Array]:
-    """Guesses that split the shortest time into fixed and memory, the longest into compute and attention."""
-    shortest, longest = float(times.min()), float(tokens.max())
-    last = float(times[tokens.argmax()])
-    return [
-        np.log([f * shortest, (1 - f) * shortest, c * last / longest, (1 - c) * last / longest**2, p])
-        for f in (0.1, 0.5)
-        for c in (0.6, 0.95)
-        for p in (2.0, 8.0)
-    ]
-
-
-def _to_vector(curve: ParametricCurve) -> Array:
-    values = (curve.fixed, curve.memory, curve.compute, curve.attention, curve.sharpness)
-    return np.array([math.log(value) for value in values])
-
-
-def _from_vector(vector: Array) -> ParametricCurve:
-    return ParametricCurve(*(float(value) for value in np.exp(vector)))
-
-
-def _basis(x: Array, knots: Array, peak: int) -> Array:
-    """Columns whose sums with non-negative weights are all curves of the shape: level, rise, fall."""
-    rise = -np.maximum(knots[None, 1 : peak + 1] - x[:, None], 0)
-    fall = -np.clip((x[:, None] - knots[None, peak:-1]) / np.diff(knots)[None, peak:], 0, 1)
-    return np.column_stack([np.ones(len(x)), -np.ones(len(x)), rise, fall])
-
-
-def _solve(basis: Array, y: Array, weights: Array) -> tuple[Array, float]:
-    """Non-negative weights of the columns, and the root of the weighted squared error."""
-    root_weights = np.sqrt(weights)
-    solution, cost = nnls(basis * root_weights[:, None], y * root_weights)
-    return solution, float(cost)
+def _starts(tokens: Array, times: Array, work: Work) -> Array:
+    """(starts, 5) guesses that split the shortest time into fixed and memory, the longest likewise."""
+    shortest, longest = float(np.median(np.sort(times)[:3])), float(tokens.max())
+    last, most = float(times[tokens.argmax()]), float(work.of(tokens).max())
+    shares = itertools.product((0.05, 0.4, 0.8), (0.5, 0.95), (1.5, 4.0, 16.0))
+    return np.log(
+        [
+            [f * shortest, (1 - f) * shortest, c * last / longest, (1 - c) * last / most, p]
+            for f, c, p in shares
+        ]
+    )
