@@ -1,7 +1,7 @@
 """What a forward's time depends on, as columns: read from a trace, or told by sums over a forward's rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,7 @@ _TOTALS = ("extend_tokens", "decode_tokens", "pairs_prefix", "pairs_causal", "pa
 class Forwards:
     """Measured forwards: (forwards, features) what each had, and (forwards,) the rest."""
 
+    forward_id: NDArray[np.int64]
     features: Array
     decode_tokens: Array
     seconds: Array  # on the device
@@ -40,6 +41,13 @@ class Forwards:
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    @property
+    def prefix_tokens(self) -> Array:
+        """(forwards,) whole tokens of prefix before a new token of extend rows, on average."""
+        extend = self.column("tokens") - self.decode_tokens
+        before: Array = self.column("pairs_prefix") // np.maximum(extend, 1)
+        return before
 
     def column(self, name: str) -> Array:
         """One of FEATURES, (forwards,)."""
@@ -66,7 +74,7 @@ def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
     known = (
         forwards.filter(~slowed(trace, forwards))
         .select(
-            *(pl.col(name).cast(pl.Int64) for name in (*_TOTALS, "num_extend_seqs", "mode")),
+            *(pl.col(name).cast(pl.Int64) for name in (*_TOTALS, "forward_id", "num_extend_seqs", "mode")),
             rows_with_logits=logits,
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
@@ -78,6 +86,7 @@ def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
         )
     )
     return Forwards(
+        known["forward_id"].to_numpy(),
         known.select(FEATURES).to_numpy().astype(np.float64).reshape(-1, len(FEATURES)),
         known["decode_tokens"].to_numpy().astype(np.float64),
         known["time_ns"].to_numpy() / 1e9,
@@ -88,13 +97,8 @@ def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
 
 def joined(parts: Sequence[Forwards]) -> Forwards:
     """The forwards of several traces as one."""
-    return Forwards(
-        np.concatenate([part.features for part in parts]),
-        np.concatenate([part.decode_tokens for part in parts]),
-        np.concatenate([part.seconds for part in parts]),
-        np.concatenate([part.mode for part in parts]),
-        np.concatenate([part.layout for part in parts]),
-    )
+    names = [field.name for field in fields(Forwards)]
+    return Forwards(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _layout() -> pl.Expr:

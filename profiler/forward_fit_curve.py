@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arithmetic import ForwardSums
 from profiler.forward_features import FEATURES
 
 __all__ = ["TERMS", "ForwardCurve"]
@@ -60,9 +61,21 @@ class ForwardCurve:
         times: Array = self.fixed + self._matrices(features)[0] + self._others(features).sum(axis=1)
         return times
 
-    def one(self, features: Array) -> float:
-        """The time of one forward, (features,)."""
-        return float(self.seconds(features[None])[0])
+    def one(self, sums: ForwardSums) -> float:
+        """The time of one forward: what `seconds` gives, without arrays, for runs of many forwards."""
+        compute = self.compute * sums.tokens
+        longer, shorter = max(self.weights, compute), min(self.weights, compute)
+        matrices: float = longer * (1 + (shorter / longer) ** self.sharpness) ** (1 / self.sharpness)
+        behind = min(sums.extend_tokens, sums.pairs_prefix)
+        return (
+            self.fixed
+            + matrices
+            + self.behind_prefix * behind
+            + self.pairs_prefix * sums.pairs_prefix
+            + self.pairs_causal * sums.pairs_causal
+            + self.pairs_decode * sums.pairs_decode
+            + self.rows_with_logits * sums.rows_with_logits
+        )
 
     def sensitivity(self, features: Array) -> Array:
         """(forwards, terms) change of log time with each value of `vector`."""

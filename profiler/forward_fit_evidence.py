@@ -1,6 +1,7 @@
 """What a fitted curve rests on: its misses, the margins that they ask for, and how far the forwards reach."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ __all__ = ["Reach", "Residuals", "Spread", "reach_of", "residuals_of", "spread_o
 
 Array = NDArray[np.float64]
 
+_PREFIXES = (1, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 62)
+
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Misses of the fit over forwards of one layout, as log(measured / fit)."""
+    """Misses of the fit over forwards of a kind, as log(measured / fit)."""
 
-    layout: str  # of LAYOUTS, or "all"
+    kind: str  # "all", one of LAYOUTS, or a range of prefixes: "prefix 1,024 to 4,095"
     forwards: int
     bias: float  # median
     typical: float  # median of absolute values
@@ -65,12 +68,16 @@ class Reach:
 
 
 def residuals_of(forwards: Forwards, misses: Array) -> tuple[Residuals, ...]:
-    """Of all forwards, as "all", then of each layout that has any; (forwards,) misses."""
+    """Of all forwards, then of each layout and each range of prefixes that has any; (forwards,) misses."""
     parts = {"all": np.ones(len(misses), dtype=np.bool_)}
     parts |= {name: forwards.layout == at for at, name in enumerate(LAYOUTS)}
+    prefix = forwards.prefix_tokens
+    for low, high in pairwise(_PREFIXES):
+        upto = f"to {high - 1:,}" if high < _PREFIXES[-1] else "and more"
+        parts[f"prefix {low:,} {upto}"] = (prefix >= low) & (prefix < high)
     return tuple(
         Residuals(
-            layout=name,
+            kind=name,
             forwards=int(chosen.sum()),
             bias=float(np.median(misses[chosen])),
             typical=float(np.median(np.abs(misses[chosen]))),
@@ -94,10 +101,9 @@ def spread_of(forwards: Forwards, ratios: Array) -> tuple[Spread, ...]:
 
 def reach_of(forwards: Forwards) -> Reach:
     """The ranges of what forwards had."""
-    extend = forwards.column("tokens") - forwards.decode_tokens
     return Reach(
         tokens=_range(forwards.column("tokens")),
-        prefix_tokens=_range(forwards.column("pairs_prefix") // np.maximum(extend, 1)),
+        prefix_tokens=_range(forwards.prefix_tokens),
         decode_rows=_range(forwards.decode_tokens),
         pairs_prefix=_range(forwards.column("pairs_prefix")),
         pairs_causal=_range(forwards.column("pairs_causal")),

@@ -32,7 +32,7 @@ class ForwardModel:
 
     curve: ForwardCurve
     terms: tuple[Term, ...]
-    residuals: tuple[Residuals, ...]  # of all forwards first, then of the layouts that have any
+    residuals: tuple[Residuals, ...]  # of all forwards, then of the layouts and the prefixes that have any
     spread: tuple[Spread, ...]  # of the modes that have forwards
     reach: Reach
     host: HostTime
@@ -46,7 +46,7 @@ class ForwardModel:
 
     def seconds(self, sums: ForwardSums) -> float:
         """Device time of a forward with these sums."""
-        return self.curve.one(features_of(sums))
+        return self.curve.one(sums)
 
     def interval(self, sums: ForwardSums) -> tuple[float, float]:
         """95 % interval of `seconds`: what the terms leave open, and the misfit beside it."""

@@ -81,8 +81,8 @@ def decode(rows: int, length: int) -> ForwardSums:
     return ForwardSums(0, rows, rows, 0, 0, rows * length, 0, rows * length)
 
 
-def typical(model: ForwardModel, layout: str) -> float:
-    return next(part.typical for part in model.residuals if part.layout == layout)
+def typical(model: ForwardModel, kind: str) -> float:
+    return next(part.typical for part in model.residuals if part.kind == kind)
 
 
 @pytest.mark.parametrize("name", ["512", "2048", "mixed"])
