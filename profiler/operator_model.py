@@ -1,18 +1,16 @@
 """The cost model that a simulated trace was made with, built anew from its meta.json."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import EngineError
+from engine.errors import ConfigError
 from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost import RooflineCost
-from profiler.tensor_parallel import shard
+from profiler.forward_fit_setting import setting_of
 
 __all__ = ["OperatorModel", "operator_model"]
-
-_ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +26,16 @@ def operator_model(meta: Mapping[str, Any]) -> OperatorModel | None:
 
     A measured profile of GEMMs (`--profile`) stays in its file, so such a trace has none either.
     """
-    cost, hardware = meta.get("cost_model"), meta.get("hardware")
-    if meta.get("provenance") != "simulated" or not isinstance(cost, Mapping):
+    told, hardware = meta.get("cost_model"), meta.get("hardware")
+    if meta.get("provenance") != "simulated" or not isinstance(told, Mapping):
         return None
-    if cost.get("kind") != "roofline" or cost.get("gemm_profile") is not None:
+    if told.get("kind") != "roofline" or told.get("gemm_profile") is not None:
+        return None
+    peaks = hardware.get("peaks") if isinstance(hardware, Mapping) else None
+    if not isinstance(peaks, Mapping) or peaks.keys() != Peaks.__dataclass_fields__.keys():
         return None
     try:
-        peaks = Peaks(**hardware["peaks"])  # type: ignore[index]
-        told = {field.name: meta["model"][field.name] for field in fields(ModelShape)}
-        shape = shard(ModelShape(**told), peaks.num_devices)
-        size = _ELEMENT_BYTES[peaks.dtype]
-    except (KeyError, TypeError, ValueError, EngineError):
+        setting = setting_of(meta)
+    except ConfigError:
         return None
-    return OperatorModel(RooflineCost(shape, peaks, size), shape)
+    return OperatorModel(RooflineCost(setting.shape, Peaks(**peaks), setting.element_bytes), setting.shape)
