@@ -19,7 +19,7 @@ from profiler.trial import TrialResult, longest_prompt, trial
 
 __all__ = ["MemoryRoom", "chunk_ladder", "options_of", "price_list", "with_options"]
 
-LEAST_CHUNK, MOST_BELOW_POINT = 64, 4
+LEAST_CHUNK, MOST_BELOW = 64, 4
 SIZES = 240  # of forwards whose throughput is looked at for the best
 
 
@@ -40,12 +40,11 @@ def chunk_ladder(
 ) -> tuple[int, ...]:
     """Chunk sizes worth a row, ascending: powers of two below the `longest` prompt, and those of `also`.
 
-    All are page multiples, rounded up, and at least `least`. The powers begin at 64 tokens, or as far below
-    the smallest of `also` as a quarter of it.
+    All are page multiples, rounded up, and at least `least`. The powers begin at a quarter of the smallest of
+    `also`, or at 64 tokens.
     """
     also = [ceil_page(max(size, least), page_size) for size in also]
-    size = min(LEAST_CHUNK, *(size // MOST_BELOW_POINT for size in also)) if also else LEAST_CHUNK
-    size = 1 << max(0, size.bit_length() - 1)
+    size = 1 << max(0, min(also, default=MOST_BELOW * LEAST_CHUNK) // MOST_BELOW - 1).bit_length()
     sizes = set(also)
     while size < longest:
         sizes.add(ceil_page(max(size, least), page_size))
@@ -85,8 +84,8 @@ def price_list(
 ) -> tuple[PriceRow, ...]:
     """A row for each of `options`, in their order; whole prompts are tried too, to compare with.
 
-    `base` must be resolved; `ends` and `host_overhead_ns` are those of `trial`. docs/metrics.md, "Price list and
-    advice", defines every number. Raises ConfigError for options that `base` does not go with, and
+    `base` must be resolved; `ends` and `host_overhead_ns` are those of `trial`. docs/metrics.md, "Price list
+    and advice", defines every number. Raises ConfigError for options that `base` does not go with, and
     WorkloadError for a request that could never be served.
     """
     longest = longest_prompt(requests)

@@ -1,0 +1,179 @@
+"""`advise`: one set of scheduling options for a trace's workload, with what every alternative costs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.cache.allocator import ceil_page
+from engine.config import EngineConfig
+from engine.errors import ConfigError
+from profiler.advice_choice import Binding, Choice, Margins, choose
+from profiler.advice_cost import CostBasis, cost_of
+from profiler.advice_point import Point, point_by_model, point_by_points
+from profiler.advice_workload import TriedWorkload, base_config, tried_workload
+from profiler.memory import MemoryModel, memory_model
+from profiler.price_list import chunk_ladder, options_of, price_list
+from profiler.price_rows import Limits, PriceRow
+from profiler.saturation import Saturation
+from profiler.tables import TraceLike
+from profiler.trial_requests import has_arrivals
+
+__all__ = ["Advice", "advise"]
+
+BUDGET_S = 15.0
+SMALLER_SIZES = 4  # at most, below the ladder of chunk sizes
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A choice among the rows of a price list, and all that it rests on.
+
+    `current` is the chunk size of the run itself, None where it has none or is not told.
+    """
+
+    choice: Choice
+    rows: tuple[PriceRow, ...]
+    point: Point
+    measured: Saturation  # of the points, whether they tell the point or not
+    basis: CostBasis
+    margins: Margins
+    workload: TriedWorkload
+    config: EngineConfig  # that the rows' options are put into
+    memory: MemoryModel | None
+
+    @property
+    def enough_tokens(self) -> int:
+        """The saturation point as a chunk size: rounded up to whole pages."""
+        return ceil_page(self.point.tokens, self.config.page_size)
+
+    def choose(self, limits: Limits) -> Choice:
+        """The choice under other limits, without a new trial."""
+        return choose(self.rows, limits, margins=self.margins, enough_tokens=self.enough_tokens)
+
+    def under(self, limits: Limits) -> "Advice":
+        """The same advice under other limits."""
+        return replace(self, choice=self.choose(limits))
+
+    def interval(self) -> tuple[int, int] | None:
+        """Chunk sizes as good as the one chosen, in whole pages; None without a choice or for whole prompts.
+
+        Of the saturation point its 95 % interval; of any other size the tried ones beside it, without a
+        break, whose rows of the same policy keep the limits too.
+        """
+        row = self.choice.row
+        if row is None or row.options.chunk_tokens is None:
+            return None
+        page, chosen = self.config.page_size, row.options.chunk_tokens
+        if chosen == self.enough_tokens:
+            return ceil_page(self.point.low, page), ceil_page(self.point.high, page)
+        policy = [each for each in self.rows if replace(each.options, chunk_tokens=chosen) == row.options]
+        sizes = sorted(each.options.chunk_tokens for each in policy if each.options.chunk_tokens is not None)
+        keeping = {each.options.chunk_tokens for each in self.choice.keeping if each in policy}
+        low = high = sizes.index(chosen)
+        while low > 0 and sizes[low - 1] in keeping:
+            low -= 1
+        while high + 1 < len(sizes) and sizes[high + 1] in keeping:
+            high += 1
+        return sizes[low], sizes[high]
+
+
+def advise(
+    traces: TraceLike | Sequence[TraceLike],
+    limits: Limits = NO_LIMITS,
+    *,
+    costs: Sequence[TraceLike] = (),
+    page_size: int | None = None,
+    chunks: Sequence[int] = (),
+    budget_s: float = BUDGET_S,
+) -> Advice:
+    """Advice for the workload of the first of `traces` that has arrivals, under that run's other options.
+
+    How long forwards take is fitted to those of all traces and of `costs`, of which no workload is taken.
+    `chunks` are the sizes to compare; a ladder of them where none are given, which goes on downwards while
+    smaller chunks may keep a limit on waits. Workloads that take longer to try than `budget_s`, about, are
+    cut. Raises ConfigError and WorkloadError as what it calls does.
+    """
+    own = [*traces] if isinstance(traces, Sequence) else [traces]
+    everything = [*own, *costs]
+    basis = cost_of(everything)
+    source = next((trace for trace in own if has_arrivals(trace)), own[0])
+    base = base_config(source, page_size)
+    longest = _longest_prompt(source, basis, base)
+    by_points, measured = point_by_points(everything)
+    point = by_points or point_by_model(basis.cost, longest, basis.model)
+    sizes = tuple(sorted({*chunks})) or _ladder(source, point, longest, base)
+    trials = len(options_of(sizes, _intervals(source)))
+    workload = tried_workload(source, base, basis.cost, trials=trials, budget_s=budget_s)
+    memory = _memory(source)
+
+    def prices(sizes: Sequence[int]) -> tuple[PriceRow, ...]:
+        return price_list(
+            basis.cost,
+            workload.requests,
+            base,
+            options_of(sizes, _intervals(source)),
+            memory=memory,
+            ends=workload.ends,
+            host_overhead_ns=basis.host_overhead_ns,
+        )
+
+    rows = prices(sizes)
+    margins = basis.margins([None, *sizes], workload.longest_prompt)
+    advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, memory).under(limits)
+    return advice if chunks else _with_smaller(advice, prices)
+
+
+def _with_smaller(advice: Advice, prices: Callable[[Sequence[int]], tuple[PriceRow, ...]]) -> Advice:
+    """The advice with ever smaller chunks, while no row keeps a limit on waits and a smaller one may."""
+    for _ in range(SMALLER_SIZES):
+        smallest = min(row.options.chunk_tokens or advice.workload.longest_prompt for row in advice.rows)
+        size = ceil_page(
+            max(smallest // 2, advice.config.truncation_align_size or 1), advice.config.page_size
+        )
+        if size >= smallest or not any(_smaller_may_help(each, smallest) for each in advice.choice.bindings):
+            return advice
+        whole, *rows = prices([size])
+        rows = [whole, *rows, *advice.rows[1:]]
+        margins = advice.basis.margins(
+            [row.options.chunk_tokens for row in rows], advice.workload.longest_prompt
+        )
+        advice = replace(advice, rows=tuple(rows), margins=margins).under(advice.choice.limits)
+    return advice
+
+
+def _smaller_may_help(binding: Binding, smallest: int) -> bool:
+    """Whether the smallest chunk comes nearest to a limit on waits that a decode forward alone would keep."""
+    on_waits = binding.alone and binding.limit != "ttft_p99_s"
+    least_s = binding.best.decode_forward_s or 0.0
+    return on_waits and binding.best.options.chunk_tokens == smallest and least_s < binding.limit_s
+
+
+def _memory(trace: TraceLike) -> MemoryModel | None:
+    try:
+        return memory_model(trace)
+    except ConfigError:
+        return None
+
+
+def _engine(trace: TraceLike, name: str) -> Any:
+    told = trace.meta.get("engine")
+    return told.get(name) if isinstance(told, dict) else None
+
+
+def _intervals(trace: TraceLike) -> tuple[int, ...]:
+    """One decode round between two prefill forwards, and the run's own number of them."""
+    own = _engine(trace, "prefill_decode_interval")
+    return tuple(sorted({1, own})) if isinstance(own, int) and own > 0 else (1,)
+
+
+def _ladder(trace: TraceLike, point: Point, longest: int, base: EngineConfig) -> tuple[int, ...]:
+    own = _engine(trace, "chunked_prefill_size") if has_arrivals(trace) else None
+    also = [point.tokens, *([own] if isinstance(own, int) and own > 0 else [])]
+    least = base.truncation_align_size or 1
+    return chunk_ladder(longest, page_size=base.page_size, least=least, also=also)
+
+
+def _longest_prompt(trace: TraceLike, basis: CostBasis, base: EngineConfig) -> int:
+    """Of the requests that will be tried, whose number is not known yet."""
+    return tried_workload(trace, base, basis.cost, trials=1, budget_s=float("inf")).longest_prompt

@@ -1,0 +1,165 @@
+"""`choose`: which row of a price list to take under limits, or which limits no row keeps and by how much."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from profiler.price_rows import Limits, PriceRow
+
+__all__ = ["Binding", "Choice", "Margins", "choose"]
+
+Q = 0.95  # of the best throughput: what a chunk at the saturation point reaches
+SAME_SHARE = 0.005  # throughput that rounds to the same
+CUTS = 0.5  # of the wait under prefill first, that another policy must at most leave
+TTFT_PRICE, OUTPUT_PRICE = 1.25, 0.95  # of those under prefill first, that it may at worst have
+LIKE_DECODE = 2.0  # times a decode forward, up to which a wait is one of decodes
+
+VALUES = {"itl_max_s": "longest_wait_s", "itl_p99_s": "itl_p99_s", "ttft_p99_s": "ttft_p99_s"}
+"""The number of a `PriceRow` that each of `Limits` holds for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """How far measured forwards lie above the cost model, as shares of its times; 0 where it is exact."""
+
+    prompts: Mapping[int | None, float] = field(default_factory=dict)  # of one forward like a chunk size's
+    sums: Mapping[int | None, float] = field(default_factory=dict)  # of many such forwards one after another
+    decode: float = 0.0  # of a forward of decode rows alone
+
+    def of(self, row: PriceRow, limit: str) -> float:
+        """What a row's number for this limit may have to be raised by."""
+        value = getattr(row, VALUES[limit])
+        if value is None:
+            return 0.0
+        if limit == "ttft_p99_s":
+            return self.sums.get(row.options.chunk_tokens, 0.0)
+        if value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
+            return self.decode
+        return self.prompts.get(row.options.chunk_tokens, 0.0)
+
+    def value(self, row: PriceRow, limit: str) -> float | None:
+        """A row's number for this limit with its margin, in seconds."""
+        value: float | None = getattr(row, VALUES[limit])
+        return None if value is None else value * (1 + self.of(row, limit))
+
+    def tightened(self, row: PriceRow, limits: Limits) -> Limits:
+        """Limits that a row's own numbers must keep for the raised ones to keep `limits`."""
+        given = {name: getattr(limits, name) for name in VALUES}
+        return Limits(**{n: None if v is None else v / (1 + self.of(row, n)) for n, v in given.items()})
+
+
+NO_LIMITS, EXACT = Limits(), Margins()
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A limit that stands in the way, and the row that comes nearest to it."""
+
+    limit: str  # of VALUES
+    limit_s: float
+    best: PriceRow  # with the least number of all rows, or of those that keep the other limits
+    best_s: float  # that number, with its margin
+    alone: bool  # no row keeps this limit, whatever the others
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to take: `row`, or None where no row keeps the limits; then `bindings` says why."""
+
+    limits: Limits
+    row: PriceRow | None
+    keeping: tuple[PriceRow, ...]  # rows that keep all limits, in their order
+    bindings: tuple[Binding, ...] = ()
+
+
+def choose(
+    rows: Sequence[PriceRow],
+    limits: Limits = NO_LIMITS,
+    *,
+    margins: Margins = EXACT,
+    enough_tokens: int | None = None,
+) -> Choice:
+    """Of the rows that keep the limits with their margins, one that loses least throughput.
+
+    A chunk of at least `enough_tokens`, the saturation point, loses nothing, nor does one that reaches 95 %
+    of the best where the point is not known. Of equals the smallest chunk is taken; and of its policies
+    prefill first, unless mixing, else an interval, halves the longest wait for at most a quarter more TTFT of
+    the longest prompt and a twentieth less output. docs/metrics.md, "Price list and advice".
+    """
+    keeping = tuple(row for row in rows if not row.breaks(margins.tightened(row, limits)))
+    if not keeping:
+        return Choice(limits, None, (), _bindings(rows, limits, margins))
+    losses = _losses(rows, enough_tokens)
+    least = min(losses[row.options.chunk_tokens] for row in keeping)
+    near = [row for row in keeping if losses[row.options.chunk_tokens] <= least + SAME_SHARE * (least > 0)]
+    smallest = min(near, key=lambda row: _size(row.options.chunk_tokens)).options.chunk_tokens
+    return Choice(limits, _policy([row for row in near if row.options.chunk_tokens == smallest]), keeping)
+
+
+def _size(chunk_tokens: int | None) -> float:
+    return float("inf") if chunk_tokens is None else chunk_tokens
+
+
+def _losses(rows: Sequence[PriceRow], enough_tokens: int | None) -> dict[int | None, float]:
+    """By chunk size, the throughput that it lacks to be as good as one at the saturation point."""
+    shares = {row.options.chunk_tokens: row.plateau_share or 0.0 for row in rows}
+    sizes = sorted(shares, key=_size)
+    enough = [size for size in sizes if enough_tokens is not None and _size(size) >= enough_tokens]
+    needed = min(Q, shares[enough[0]] if enough else max(shares.values()))
+    losses = {size: max(0.0, needed - share) for size, share in shares.items()}
+    for size in enough:
+        losses[size] = max(0.0, losses[size] - SAME_SHARE)
+    if enough_tokens is not None:
+        for size in sizes:
+            if _size(size) < enough_tokens:
+                losses[size] = max(losses[size], SAME_SHARE)
+    return losses
+
+
+def _policy(rows: Sequence[PriceRow]) -> PriceRow:
+    """Of rows of one chunk size: prefill first, or what is worth its price against that."""
+    plain = next((row for row in rows if not row.options.mixed and not row.options.interval), None)
+    others = sorted(
+        (row for row in rows if row is not plain),
+        key=lambda row: (not row.options.mixed, row.options.interval),
+    )
+    if plain is None:
+        return others[0]
+    return next((row for row in others if _worth(row, plain)), plain)
+
+
+def _worth(row: PriceRow, plain: PriceRow) -> bool:
+    """Whether a policy cuts the longest wait a lot for little TTFT and output."""
+    if row.longest_wait_s is None or plain.longest_wait_s is None:
+        return False
+    if row.longest_wait_s > CUTS * plain.longest_wait_s:
+        return False
+    slower = (row.ttft_long_s or 0.0) > TTFT_PRICE * (plain.ttft_long_s or 0.0)
+    fewer = (row.output_tokens_per_s or 0.0) < OUTPUT_PRICE * (plain.output_tokens_per_s or 0.0)
+    return not slower and not fewer
+
+
+def _bindings(rows: Sequence[PriceRow], limits: Limits, margins: Margins) -> tuple[Binding, ...]:
+    """The limits that no row keeps; where each is kept by some row, those that no row keeps together."""
+    given = [name for name in VALUES if getattr(limits, name) is not None]
+    alone = [found for name in given if (found := _binding(rows, name, limits, margins, alone=True))]
+    unreachable = tuple(found for found in alone if found.best_s > found.limit_s)
+    if unreachable:
+        return unreachable
+    together = []
+    for name in given:
+        others = replace(limits, **{name: None})
+        fair = [row for row in rows if not row.breaks(margins.tightened(row, others))]
+        found = _binding(fair, name, limits, margins, alone=False)
+        if found is not None:
+            together.append(found)
+    return tuple(together) or tuple(alone)
+
+
+def _binding(
+    rows: Sequence[PriceRow], name: str, limits: Limits, margins: Margins, *, alone: bool
+) -> Binding | None:
+    known = [(value, at) for at, row in enumerate(rows) if (value := margins.value(row, name)) is not None]
+    if not known:
+        return None
+    best_s, at = min(known)
+    return Binding(name, getattr(limits, name), rows[at], best_s, alone)

@@ -1,0 +1,126 @@
+"""The requests that advice is tried on, and the engine options that it leaves as they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from engine.cache.allocator import ceil_page, floor_page
+from engine.config import CHUNKING_OFF, EngineConfig
+from engine.errors import ConfigError
+from engine.request import Request
+from profiler.price_rows import ForwardCostModel
+from profiler.tables import TraceLike
+from profiler.trial_requests import busiest, has_arrivals, requests_of, standard_requests
+
+__all__ = ["TriedWorkload", "base_config", "tried_workload"]
+
+# What trying a workload takes on one core, about; measured by benchmarks/advise.py.
+FORWARD_S, ROW_S, TOKEN_S = 150e-6, 10e-6, 0.3e-6
+LEAST_CONTEXT = 2048  # of a standard workload where no model says
+
+
+@dataclass(frozen=True, slots=True)
+class TriedWorkload:
+    """Requests, and which they are.
+
+    `kind` is "all", the trace's; "stretch", consecutive ones of it with the most prompt tokens that can be
+    tried in time; or "standard", where the trace has no arrivals. `of_requests` counts the trace's.
+    """
+
+    kind: str
+    requests: tuple[Request, ...]
+    ends: Mapping[int, int]
+    of_requests: int
+    left_out: int = 0
+    open_ended: int = 0
+    shared_prefixes: bool = True
+
+    @property
+    def longest_prompt(self) -> int:
+        """Tokens."""
+        return max(request.prompt_len for request in self.requests)
+
+
+def base_config(trace: TraceLike, page_size: int | None = None) -> EngineConfig:
+    """The resolved options of a trace's run, with chunking off and another page size if one is given.
+
+    A closed loop asks one request at a time of a pool of its own: it gives way to the model's context and
+    whatever pool is needed, as do options that the trace does not tell. Raises ConfigError for options that
+    do not go together.
+    """
+    told = trace.meta.get("engine")
+    known = {field.name for field in fields(EngineConfig)}
+    given = {name: told[name] for name in known & told.keys()} if isinstance(told, Mapping) else {}
+    if not has_arrivals(trace):
+        given = {"page_size": given.get("page_size", 1)}
+    given |= {"chunked_prefill_size": CHUNKING_OFF, "enable_mixed_chunk": False, "prefill_decode_interval": 0}
+    if page_size is not None:
+        given["page_size"] = page_size
+    try:
+        config = EngineConfig(**given)
+    except TypeError as error:
+        raise ConfigError(f"meta.json: engine is not as recording writes it: {error}") from None
+    context = max(_context(trace.meta), _longest_request(trace) + 1)
+    config = config.resolve(max_total_tokens=_pool(trace, context, config.page_size), context_length=context)
+    assert config.max_total_tokens is not None
+    return replace(config, max_total_tokens=floor_page(config.max_total_tokens, config.page_size))
+
+
+def tried_workload(
+    trace: TraceLike | None, base: EngineConfig, cost: ForwardCostModel, *, trials: int, budget_s: float
+) -> TriedWorkload:
+    """As many of the trace's requests as can be tried `trials` times in `budget_s`; else standard ones."""
+    told = requests_of(trace) if trace is not None and has_arrivals(trace) else None
+    if trace is None or told is None or not told.requests:
+        requests = standard_requests(cost, base)
+        return TriedWorkload("standard", requests, {}, len(requests))
+    work = _work_s(trace, told.requests, told.ends)
+    used = busiest(told.requests, work, budget_s / max(1, trials))
+    requests = told.requests[used]
+    everything = len(requests) == len(told.requests)
+    rids = {request.rid for request in requests}
+    return TriedWorkload(
+        kind="all" if everything else "stretch",
+        requests=requests,
+        ends={rid: end for rid, end in told.ends.items() if rid in rids},
+        of_requests=len(told.requests),
+        left_out=told.left_out,
+        open_ended=told.open_ended,
+        shared_prefixes=told.shared_prefixes,
+    )
+
+
+def _work_s(trace: TraceLike, requests: Sequence[Request], ends: Mapping[int, int]) -> list[float]:
+    """What trying each request once takes: its rows and prompt tokens, and its share of the forwards."""
+    outputs = [ends.get(r.rid, r.sampling.max_new_tokens) for r in requests]
+    forwards = trace.table("forwards").num_rows / max(1, sum(outputs))
+    return [
+        output * (ROW_S + FORWARD_S * forwards) + r.prompt_len * TOKEN_S
+        for r, output in zip(requests, outputs, strict=True)
+    ]
+
+
+def _context(meta: Mapping[str, Any]) -> int:
+    model = meta.get("model")
+    longest = model.get("max_position_embeddings") if isinstance(model, Mapping) else None
+    return longest if isinstance(longest, int) and longest > 0 else LEAST_CONTEXT
+
+
+def _longest_request(trace: TraceLike) -> int:
+    table = trace.table("requests")
+    totals = [
+        (prompt or 0) + max(most or 0, output or 0)
+        for prompt, most, output in zip(
+            *(table.column(n).to_pylist() for n in ("prompt_tokens", "max_new_tokens", "output_tokens")),
+            strict=True,
+        )
+    ]
+    return max(totals, default=0)
+
+
+def _pool(trace: TraceLike, context: int, page_size: int) -> int:
+    """Tokens of a pool that the trace does not tell: its pages, else some requests of the whole context."""
+    pages: list[int] = [n for n in trace.table("forwards").column("pages_total").to_pylist() if n]
+    if pages and has_arrivals(trace):
+        return max(pages) * page_size
+    return ceil_page(8 * context, page_size)
