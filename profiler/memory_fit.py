@@ -15,7 +15,7 @@ __all__ = ["Envelope", "fit_envelope", "measured_activations"]
 
 Array = NDArray[np.float64]
 
-_QUANTILE = 0.95  # of groups that lie below
+_QUANTILE = 0.95  # of a group, and of the groups, that lie below; of fewer than 20 forwards all do
 _STEPS = 4  # an octave of tokens, and of prefix: forwards closer than that are one group
 
 
@@ -59,7 +59,7 @@ def measured_activations(trace: TraceLike) -> pl.DataFrame:
 
 
 def fit_envelope(measured: pl.DataFrame) -> Envelope:
-    """The 0.95 quantile, of terms that are not negative, through the largest of each group of near forwards.
+    """The 0.95 quantile, of terms that are not negative, through that of each group of near forwards.
 
     `measured` is as `measured_activations` gives it, and not empty. Quantile regression as a linear program:
     Koenker and Bassett, "Regression quantiles", 1978.
@@ -68,7 +68,8 @@ def fit_envelope(measured: pl.DataFrame) -> Envelope:
         (pl.col(name) + 1).log(2).mul(_STEPS).round().alias(f"near_{name}")
         for name in ("tokens", "prefix_tokens")
     ]
-    tops = measured.group_by(near).agg(pl.all().sort_by("activation_bytes").last())
+    high = ((pl.len() - 1) * _QUANTILE).ceil().cast(pl.UInt32)
+    tops = measured.group_by(near).agg(pl.all().sort_by("activation_bytes").gather(high).first())
     most = tops["activation_bytes"].to_numpy().astype(np.float64)
     count = len(most)
     columns = np.column_stack([np.ones(count), tops["estimate_bytes"], tops["prefix_tokens"]])
