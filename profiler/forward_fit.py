@@ -1,12 +1,14 @@
 """Robust fit of a `ForwardCurve` to measured forwards, held by what is expected where they say little."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from profiler.forward_features import LAYOUTS, Forwards
+from profiler.forward_features import FEATURES, LAYOUTS, Forwards
 from profiler.forward_fit_curve import ForwardCurve
 from profiler.forward_fit_prior import Prior
 
@@ -16,6 +18,8 @@ Array = NDArray[np.float64]
 
 _MOST_GROUPS = 1500
 _FINEST, _COARSEST = 64, 2  # steps an octave of features
+_REPEATED = 4  # forwards of a group whose scatter can be told
+_QUARTILES = 1.349  # between the quartiles of a normal distribution, in its standard deviations
 _LEAST_MISFIT = 0.005  # of log time: no sum of terms is truer
 _EACH_LAYOUT = 12.0  # groups that a layout may count as: near ones miss alike
 _ROUNDS = 3
@@ -45,27 +49,21 @@ class Posterior:
 
 def grouped(forwards: Forwards) -> Groups:
     """Forwards by equal features, or by nearly equal ones where there would be too many groups."""
-    keys = np.column_stack([forwards.layout, forwards.features])
-    steps = _FINEST
-    which = _numbered(keys)
-    while which.max() >= _MOST_GROUPS and steps >= _COARSEST:
-        logs = np.round(np.log2(1 + forwards.features) * steps)
-        which = _numbered(np.column_stack([forwards.layout, logs]))
+    columns = {name: forwards.column(name) for name in FEATURES}
+    told = pl.DataFrame({**columns, "layout": forwards.layout, "log_seconds": np.log(forwards.seconds)})
+    keys, steps = [pl.col(name) for name in FEATURES], _FINEST
+    while told.select("layout", *keys).n_unique() > _MOST_GROUPS and steps >= _COARSEST:
+        keys = [((pl.col(name) + 1).log(2) * steps).round() for name in FEATURES]
         steps //= 2
-    order = np.lexsort((forwards.seconds, which))
-    counts = np.bincount(which)
-    starts = np.cumsum(counts) - counts
-    seconds = forwards.seconds[order]
-    middle, quarter = starts + counts // 2, counts // 4
-    medians = (seconds[starts + (counts - 1) // 2] + seconds[middle]) / 2
-    spread = np.log(seconds[starts + counts - 1 - quarter] / seconds[starts + quarter]) / 1.349
-    typical = float(np.median(spread[counts >= 4])) if (counts >= 4).any() else 0.0
-    spread = np.where(counts >= 4, spread, typical)
+    groups = _by(told, keys)
+    typical = groups.filter(pl.col("count") >= _REPEATED)["spread"].median() or 0.0
+    spread = pl.when(pl.col("count") >= _REPEATED).then("spread").otherwise(typical)
+    variance = spread**2 * (np.pi / 2) / pl.col("count")  # of the median of normal values
     return Groups(
-        np.add.reduceat(forwards.features[order], starts) / counts[:, None],
-        medians,
-        spread**2 * (np.pi / 2) / counts,
-        forwards.layout[order][starts],
+        groups.select(FEATURES).to_numpy(),
+        np.exp(groups["log_seconds"].to_numpy()),
+        groups.select(variance).to_series().to_numpy(),
+        groups["layout"].to_numpy(),
     )
 
 
@@ -128,10 +126,18 @@ def _misfit(misses: Array, variance: Array, share: Array) -> float:
     return max(_LEAST_MISFIT, float(np.sqrt(max(beyond, 0.0))))
 
 
-def _numbered(keys: Array) -> NDArray[np.int64]:
-    """(rows,) the number of each row among the distinct ones."""
-    order = np.lexsort(keys.T)
-    new = np.any(np.diff(keys[order], axis=0) != 0, axis=1)
-    which = np.empty(len(keys), dtype=np.int64)
-    which[order] = np.concatenate([[0], np.cumsum(new)])
-    return which
+def _by(told: pl.DataFrame, keys: Sequence[pl.Expr]) -> pl.DataFrame:
+    """One row a group: means of features, median and scatter of log time, and how many forwards it has."""
+    names = [f"key_{name}" for name in FEATURES]
+    named = [key.alias(name) for key, name in zip(keys, names, strict=True)]
+    time = pl.col("log_seconds")
+    return (
+        told.group_by("layout", *named)
+        .agg(
+            pl.col(FEATURES).mean(),
+            time.median(),
+            spread=(time.quantile(0.75, "linear") - time.quantile(0.25, "linear")) / _QUARTILES,
+            count=pl.len(),
+        )
+        .sort("layout", *names)
+    )
