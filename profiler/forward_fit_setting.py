@@ -6,16 +6,26 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from engine.errors import ConfigError, ModelError
+from engine.fields import read_size
 from engine.shapes import ModelShape
-from profiler.ceilings import ceilings_from
 from profiler.forward_fit_prior import Rates
-from profiler.hardware import find_card, peaks_of
+from profiler.roofline_choice import roofs_of
 from profiler.tables import TraceLike
 from profiler.tensor_parallel import shard
 
 __all__ = ["Setting", "model_shape", "setting_of", "shared_setting"]
 
 _ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+_SHAPE = [field.name for field in fields(ModelShape)]
+_SIZES = (
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+)
 _OF_HARDWARE = ("device", "name", "threads", "devices", "peaks")
 
 
@@ -72,19 +82,19 @@ def setting_of(meta: Mapping[str, Any]) -> Setting:
         num_devices=_devices(meta),
         hardware=_label(hardware),
         machine=json.dumps(machine, sort_keys=True, default=str),
-        rates=_rates(hardware, dtype),
+        rates=_rates(meta),
     )
 
 
 def model_shape(meta: Mapping[str, Any]) -> ModelShape:
     """One device's part of a trace's model. Raises ConfigError if meta.json does not tell it."""
     model = meta.get("model")
-    names = [field.name for field in fields(ModelShape)]
     if not isinstance(model, Mapping) or model.get("num_layers") is None:
-        raise ConfigError("meta.json tells no model: the forward model needs layers and sizes in model")
+        raise ConfigError("meta.json tells no model: the model of a forward needs its layers and sizes")
     try:
-        shape = ModelShape(**{name: model[name] for name in names if name in model})
-        return shard(shape, _devices(meta))
+        for name in _SIZES:
+            read_size(model, name, "model")
+        return shard(ModelShape(**{name: model[name] for name in _SHAPE if name in model}), _devices(meta))
     except (TypeError, ModelError) as error:
         raise ConfigError(f"meta.json: model is not as recording writes it: {error}") from None
 
@@ -95,24 +105,14 @@ def _devices(meta: Mapping[str, Any]) -> int:
     return devices if isinstance(devices, int) and devices > 0 else 1
 
 
-def _rates(hardware: Mapping[str, Any], dtype: str) -> Rates | None:
-    """Of a simulated run those it was made with; else measured ceilings; else a known card's data sheet."""
-    peaks = hardware.get("peaks")
-    name = hardware.get("name")
-    if isinstance(peaks, Mapping):
-        return Rates(float(peaks["flops_per_s"]), float(peaks["bytes_per_s"]), f"peaks of {name}")
-    ceilings = ceilings_from(hardware.get("ceilings"))
-    rate = ceilings.flops_per_s(dtype) if ceilings is not None else None
-    if ceilings is not None and rate is not None:
-        return Rates(rate, ceilings.copy_bytes_per_s, f"ceilings measured on {ceilings.machine.label}")
-    if hardware.get("device") != "cuda" or not isinstance(name, str):
+def _rates(meta: Mapping[str, Any]) -> Rates | None:
+    """Peaks that a simulated run was made with; else measured ceilings; else a known card's data sheet."""
+    chosen = roofs_of(meta).chosen
+    if chosen is None:
         return None
-    try:
-        card, _ = find_card(name.removeprefix("NVIDIA "))
-        known = peaks_of(card, dtype)
-    except ConfigError:
-        return None
-    return Rates(known.flops_per_s, known.bytes_per_s, f"data sheet of {card.name}")
+    words = {"measured": "ceilings measured on", "data sheet": "data sheet of", "simulation": "peaks of"}
+    source = f"{words[chosen.source]} {chosen.device}"
+    return Rates(chosen.roof.flops_per_s, chosen.roof.bytes_per_s, source)
 
 
 def _label(hardware: Mapping[str, Any]) -> str:

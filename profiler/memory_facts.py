@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from engine.config import EngineConfig
-from engine.errors import ConfigError
 from profiler.forward_fit_setting import Setting
-from profiler.hardware import find_card
+from profiler.hardware import card_of_device
 from profiler.tables import TraceLike, frame
 
 __all__ = ["MemoryFacts", "device_bytes", "memory_facts"]
@@ -54,10 +53,8 @@ def device_bytes(meta: Mapping[str, Any]) -> int | None:
     name = hardware.get("name")
     if simulated is not None or hardware.get("device") != "cuda" or not isinstance(name, str):
         return simulated
-    try:
-        return find_card(name.removeprefix("NVIDIA "))[0].memory_bytes
-    except ConfigError:
-        return None
+    card = card_of_device(name)
+    return None if card is None else card.memory_bytes
 
 
 def _mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:

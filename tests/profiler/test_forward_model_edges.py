@@ -22,7 +22,7 @@ from tests.support.traces import MemoryTrace, forward
 from traces.schema import TABLES
 
 NAMES = TABLES["forwards"].names
-CPU = {"device": "cpu", "name": "AMD EPYC", "threads": 2}
+CPU = {"device": "cpu", "name": "Unheard-of CPU", "threads": 2}
 
 
 def meta(shape: ModelShape = LLAMA_8B, **more: Any) -> dict[str, Any]:
@@ -151,7 +151,10 @@ def test_forwards_without_time_or_rows_are_left_out() -> None:
     [
         (meta(replace(LLAMA_8B, num_layers=16)), "different models: 8B and 8B"),
         (meta() | {"model": {**asdict(LLAMA_8B), "dtype": "float32"}}, "element types: bfloat16 and float32"),
-        (meta(hardware={**CPU, "threads": 1}), "AMD EPYC, 2 threads .measured. and AMD EPYC, 1 thread "),
+        (
+            meta(hardware={**CPU, "threads": 1}),
+            "Unheard-of CPU, 2 threads .measured. and Unheard-of CPU, 1 thread ",
+        ),
         (meta(hardware=HARDWARE, provenance="simulated"), "hardware: .* and H200 SXM .simulated."),
     ],
 )
@@ -172,7 +175,10 @@ def test_a_model_s_name_and_ceilings_may_differ() -> None:
     ("about", "what"),
     [
         ({"provenance": "imported"}, "tells no model"),
-        (meta() | {"model": {"num_layers": 2, "dtype": "float32"}}, "not as recording writes it"),
+        (meta() | {"model": {"num_layers": 2, "dtype": "float32"}}, "model: hidden_size is missing"),
+        (meta(replace(LLAMA_8B, hidden_size=0)), "hidden_size is 0: it must be a whole number"),
+        (meta() | {"model": {**asdict(LLAMA_8B), "head_dim": "128"}}, "head_dim is '128'"),
+        (meta(hardware={**CPU, "devices": 7}), "cannot be divided"),
         (meta() | {"model": {**asdict(LLAMA_8B), "dtype": "int4"}}, "'int4' has no known size"),
     ],
 )
@@ -187,7 +193,7 @@ def test_expectations_come_from_ceilings_or_a_data_sheet() -> None:
     rates = {"gemm": [{"dtype": "bfloat16", "flops_per_s": 1e12, "size": 512}], "copy_bytes_per_s": 1e10}
     ceilings = {**CPU, **rates, "date": "2026-01-01", "torch": "2", "copy_buffer_bytes": 1, "load": 0.1}
     measured = fit_forward_model(trace_of(points, meta(hardware={**CPU, "ceilings": ceilings})))
-    assert measured.rates.source == "ceilings measured on AMD EPYC, 2 threads"
+    assert measured.rates.source == "ceilings measured on Unheard-of CPU, 2 threads"
     assert measured.rates.flops_per_s == 1e12
     card = fit_forward_model(trace_of(points, meta(hardware={"device": "cuda", "name": "NVIDIA H200"})))
     assert card.rates.source == "data sheet of H200 SXM"
