@@ -5,7 +5,7 @@ layers: for a dense model without a window its seconds are those of `RooflineCos
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.arithmetic import ForwardSums, forward_sums
@@ -77,12 +77,18 @@ class PaperCost:
         """Seconds of each of PAPER_OPERATORS, in their order."""
         return self._parts(sums, {window: in_sums(sums, window) for window in self._windows})
 
-    def matrix_seconds(self, tokens: int) -> tuple[float, float]:
-        """Seconds that the layers' matrices would take to compute alone, and to move alone."""
-        work = [(gemm, tokens, gemm.bytes(tokens)) for gemm in self._matrices if not gemm.kept]
-        work += [(gemm, routed, moved) for gemm, routed, moved, _ in self._expert_work(tokens)]
-        computing = sum(gemm.flops(routed) for gemm, routed, _ in work) / self._gemm.flops_per_s
-        return computing, sum(moved for _, _, moved in work) / self._gemm.bytes_per_s
+    def bound_seconds(self, tokens: int) -> tuple[float, float]:
+        """Seconds to multiply so many tokens by the layers' matrices, and to read these once, each by itself.
+
+        Experts count as far as the tokens take them.
+        """
+        narrow = [gemm for gemm in self._matrices if not gemm.kept]
+        flops = sum(gemm.flops(tokens) for gemm in narrow)
+        read = sum(gemm.size * gemm.params for gemm in narrow)
+        for gemm, routed, covered in self._experts(tokens):
+            flops += gemm.flops(routed)
+            read += gemm.size * gemm.params * covered
+        return flops / self._gemm.flops_per_s, read / self._gemm.bytes_per_s
 
     def describe(self) -> dict[str, Any]:
         """The model's assumptions as plain values; the peaks are the caller's."""
@@ -107,8 +113,10 @@ class PaperCost:
         for matrix in self._matrices:
             roof = self._roofs["GEMM"] if matrix.kept else gemm
             parts[matrix.operator] += roof.seconds(matrix.flops(tokens), matrix.bytes(tokens))
-        for matrix, routed, moved, per_expert in self._expert_work(tokens):
-            parts[matrix.operator] += self._measured(per_expert).seconds(matrix.flops(routed), moved)
+        for matrix, routed, covered in self._experts(tokens):
+            moved = matrix.size * matrix.params * covered + ACTIVATION_BYTES * matrix.moved * routed
+            roof = self._measured(routed / covered) if covered else gemm
+            parts[matrix.operator] += roof.seconds(matrix.flops(routed), moved)
         if logits:
             parts["HEAD"] = self._roofs["GEMM"].seconds(self._head.flops(logits), self._head.bytes(logits))
         roofs = self._roofs | {"GEMM": gemm}
@@ -122,16 +130,12 @@ class PaperCost:
         parts["OVERHEAD"] = self._overhead_s
         return parts
 
-    def _expert_work(self, tokens: int) -> "list[tuple[_Gemm, int, float, float]]":
-        """Each kind of matrix of routed experts, as one; tokens it multiplies; bytes; tokens of an expert."""
-        work = []
+    def _experts(self, tokens: int) -> "Iterator[tuple[_Gemm, int, float]]":
+        """Each kind of matrix of routed experts, the tokens that pass any, and how many experts are read."""
         for _, experts, count in self._model.mixtures():
             routed, covered = tokens * experts.per_token, experts.coverage(tokens)
             for matrix in experts.expert_matrices(self._model.hidden_size):
-                gemm = _Gemm.of(matrix, count, self._size.experts)
-                moved = gemm.size * gemm.params * covered + ACTIVATION_BYTES * gemm.moved * routed
-                work.append((gemm, routed, moved, routed / covered if covered else 0.0))
-        return work
+                yield _Gemm.of(matrix, count, self._size.experts), routed, covered
 
     def _measured(self, tokens: float) -> Roof:
         """What the layers' matrices reach at so many tokens."""

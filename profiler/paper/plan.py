@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from engine.cache.allocator import ceil_page
 from engine.config import EngineConfig
 from engine.errors import ConfigError
+from profiler.advice_choice import Choice, choose
 from profiler.gpu_memory import default_chunk_tokens
 from profiler.hardware import Card
 from profiler.paper.device import PaperDevice, known_cards
@@ -21,7 +22,7 @@ __all__ = ["PaperPlan", "paper_plan"]
 GIB = 2**30
 REQUEST_TOKENS = 4096  # of the requests that are counted into memory
 MOST_PAGES = 1 << 22  # of the trials' pool, as of any simulated one
-BELOW_START, ABOVE_START = 4, 2  # how far the rows reach around the chunk to start with
+BELOW_POINT, ABOVE_POINT = 4, 2  # how far the rows reach around the saturation point
 MORE_DEVICES = (2, 4, 8, 16, 32, 64)
 
 
@@ -33,14 +34,20 @@ class PaperPlan:
     device: PaperDevice
     point: PaperPoint
     memory: PaperMemory
-    start_chunk: int  # to begin with
     sglang_chunk: int  # that SGLang takes for this memory
     prompt_tokens: int  # longest prompt of the rows' workload
     rows: tuple[PriceRow, ...]
+    choice: Choice  # of the rows, the one to start with
 
-    def row(self, chunk: int | None, *, mixed: bool = False) -> PriceRow:
-        """The row of a chunk size that the list holds."""
-        return next(row for row in self.rows if row.options == Options(chunk, mixed))
+    @property
+    def start(self) -> PriceRow:
+        """The row to start with."""
+        assert self.choice.row is not None, "without limits there is always a choice"
+        return self.choice.row
+
+    def row(self, chunk: int | None, *, mixed: bool = False) -> PriceRow | None:
+        """The row of a chunk size; None where the list has none."""
+        return next((row for row in self.rows if row.options == Options(chunk, mixed)), None)
 
 
 def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q: float = 0.95) -> PaperPlan:
@@ -63,21 +70,23 @@ def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q:
         raise ConfigError(_does_not_fit(model, device, memory, sglang_chunk))
     cost = device.cost_model()
     point = paper_point(cost, min(LARGEST_TOKENS, context), q)
-    start = sglang_chunk if point.tokens is None else ceil_page(_power_of_two(point.tokens), page_size)
     base = _base(memory, sglang_chunk, context)
     requests = standard_requests(cost, base)
     prompt = longest_prompt(requests).prompt_len
     memory = replace(memory, longest_prompt=prompt)
-    sizes = chunk_ladder(prompt, page_size=page_size, also=(start, sglang_chunk))
-    most = max(sglang_chunk, ABOVE_START * start)
-    rows = price_list(
-        cost,
-        requests,
-        base,
-        options_of([size for size in sizes if start // BELOW_START <= size <= most], intervals=()),
-        memory=memory,
-    )
-    return PaperPlan(model, device, point, memory, start, sglang_chunk, prompt, rows)
+    sizes = _sizes(point, sglang_chunk, prompt, page_size)
+    rows = price_list(cost, requests, base, options_of(sizes, intervals=()), memory=memory)
+    chunked = [row for row in rows if row.options.chunk_tokens is not None]
+    choice = choose(chunked, enough_tokens=point.tokens)
+    return PaperPlan(model, device, point, memory, sglang_chunk, prompt, rows, choice)
+
+
+def _sizes(point: PaperPoint, sglang_chunk: int, prompt: int, page_size: int) -> list[int]:
+    """Powers of two around the point, the least that reaches it among them, and SGLang's chunk."""
+    around = sglang_chunk if point.tokens is None else 1 << (point.tokens - 1).bit_length()
+    ladder = chunk_ladder(prompt, page_size=page_size, also=(around, sglang_chunk))
+    most = max(sglang_chunk, ABOVE_POINT * around)
+    return [size for size in ladder if around // BELOW_POINT <= size <= ceil_page(most, page_size)]
 
 
 def _base(memory: PaperMemory, chunk: int, context: int) -> EngineConfig:
@@ -85,11 +94,6 @@ def _base(memory: PaperMemory, chunk: int, context: int) -> EngineConfig:
     pool = min(memory.kv_tokens(chunk), MOST_PAGES * memory.page_size)
     config = EngineConfig(chunked_prefill_size=chunk, page_size=memory.page_size, disable_radix_cache=True)
     return config.resolve(max_total_tokens=pool, context_length=context)
-
-
-def _power_of_two(tokens: int) -> int:
-    """The least that is no smaller."""
-    return 1 << (tokens - 1).bit_length()
 
 
 def _does_not_fit(model: PaperModel, device: PaperDevice, memory: PaperMemory, chunk: int) -> str:

@@ -1,4 +1,4 @@
-"""The saturation point on paper: what `profiler.saturation` finds in a fit, of calculated forwards instead."""
+"""The saturation point on paper: what `profiler.saturation` finds in a fit, of calculated forwards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ HALF_OCTAVE = 2**0.5
 
 @dataclass(frozen=True, slots=True)
 class PaperPoint:
-    """Where forwards of one prompt without a prefix stop getting more efficient, from 1 to `largest` tokens."""
+    """Where forwards of one prompt without a prefix, of 1 to `largest` tokens, stop gaining."""
 
     status: str  # "ok" or "not_saturated"
     q: float
@@ -25,9 +25,7 @@ class PaperPoint:
     tokens: int | None  # None unless the status is ok
     best_tokens: int  # the size with the best throughput
     best_tokens_per_s: float
-    ridge_tokens: (
-        int | None
-    )  # least size whose matrices take as long to compute as to move; None beyond range
+    ridge_tokens: int | None  # least that multiplies as long as it reads weights; None beyond range
 
 
 def paper_point(cost: PaperCost, largest: int, q: float = 0.95) -> PaperPoint:
@@ -41,8 +39,8 @@ def paper_point(cost: PaperCost, largest: int, q: float = 0.95) -> PaperPoint:
         return tokens / cost.seconds(chunk_sums(tokens))
 
     def computes(tokens: int) -> bool:
-        computing_s, moving_s = cost.matrix_seconds(tokens)
-        return computing_s >= moving_s
+        multiplying_s, reading_s = cost.bound_seconds(tokens)
+        return multiplying_s >= reading_s
 
     grid = np.unique(np.round(np.geomspace(1, largest, GRID))).astype(int).tolist()
     rates = [rate(tokens) for tokens in grid]
