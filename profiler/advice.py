@@ -1,6 +1,6 @@
 """`advise`: one set of scheduling options for a trace's workload, with what every alternative costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,12 +8,12 @@ from engine.cache.allocator import ceil_page
 from engine.config import EngineConfig
 from engine.errors import ConfigError
 from profiler.advice_choice import Binding, Choice, Margins, choose
-from profiler.advice_cost import CostBasis, cost_of
+from profiler.advice_cost import CostBasis, Slower, cost_of
 from profiler.advice_point import Point, point_by_model, point_by_points
 from profiler.advice_workload import TriedWorkload, base_config, tried_workload
 from profiler.memory import MemoryModel, memory_model
 from profiler.price_list import chunk_ladder, options_of, price_list
-from profiler.price_rows import Limits, PriceRow
+from profiler.price_rows import ForwardCostModel, Limits, PriceRow
 from profiler.saturation import Saturation
 from profiler.tables import TraceLike
 from profiler.trial_requests import has_arrivals
@@ -103,42 +103,64 @@ def advise(
     by_points, measured = point_by_points(everything)
     point = by_points or point_by_model(basis.cost, longest, basis.model)
     sizes = tuple(sorted({*chunks})) or _ladder(source, point, longest, base)
-    trials = len(options_of(sizes, _intervals(source)))
+    intervals = _intervals(source)
+    trials = len(options_of(sizes, intervals)) * (2 if basis.model else 1)
     workload = tried_workload(source, base, basis.cost, trials=trials, budget_s=budget_s)
-    memory = _memory(source)
+    lists = _Lists(basis, workload, base, _memory(source), intervals, ceil_page(point.tokens, base.page_size))
+    rows, margins = lists.priced(sizes)
+    advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, lists.memory)
+    advice = advice.under(limits)
+    return advice if chunks else _with_smaller(advice, lists)
 
-    def prices(sizes: Sequence[int]) -> tuple[PriceRow, ...]:
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Prices chunk sizes, all on the same ground."""
+
+    basis: CostBasis
+    workload: TriedWorkload
+    base: EngineConfig
+    memory: MemoryModel | None
+    intervals: tuple[int, ...]
+    typical_tokens: int  # the chunk size whose margin a slower machine is made of
+
+    def priced(self, sizes: Sequence[int]) -> tuple[tuple[PriceRow, ...], Margins]:
+        """Rows of whole prompts and of these sizes, and how far a run may lie above them."""
+        rows = self._rows(self.basis.cost, sizes)
+        if self.basis.model is None:
+            return rows, Margins()
+        longest = self.workload.longest_prompt
+        alone = self.basis.margins([None, *sizes], longest)
+        typical = self.basis.margins([self.typical_tokens], longest).sums[self.typical_tokens]
+        slower = self._rows(Slower(self.basis.cost, 1 + typical), sizes)
+        return rows, replace(alone, slower={row.options: row for row in slower})
+
+    def _rows(self, cost: ForwardCostModel, sizes: Sequence[int]) -> tuple[PriceRow, ...]:
         return price_list(
-            basis.cost,
-            workload.requests,
-            base,
-            options_of(sizes, _intervals(source)),
-            memory=memory,
-            ends=workload.ends,
-            host_overhead_ns=basis.host_overhead_ns,
+            cost,
+            self.workload.requests,
+            self.base,
+            options_of(sizes, self.intervals),
+            memory=self.memory,
+            ends=self.workload.ends,
+            host_overhead_ns=self.basis.host_overhead_ns,
         )
 
-    rows = prices(sizes)
-    margins = basis.margins([None, *sizes], workload.longest_prompt)
-    advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, memory).under(limits)
-    return advice if chunks else _with_smaller(advice, prices)
 
-
-def _with_smaller(advice: Advice, prices: Callable[[Sequence[int]], tuple[PriceRow, ...]]) -> Advice:
+def _with_smaller(advice: Advice, lists: _Lists) -> Advice:
     """The advice with ever smaller chunks, while no row keeps a limit on waits and a smaller one may."""
+    page, align = advice.config.page_size, advice.config.truncation_align_size or 1
     for _ in range(SMALLER_SIZES):
         smallest = min(row.options.chunk_tokens or advice.workload.longest_prompt for row in advice.rows)
-        size = ceil_page(
-            max(smallest // 2, advice.config.truncation_align_size or 1), advice.config.page_size
-        )
+        size = ceil_page(max(smallest // 2, align), page)
         if size >= smallest or not any(_smaller_may_help(each, smallest) for each in advice.choice.bindings):
             return advice
-        whole, *rows = prices([size])
-        rows = [whole, *rows, *advice.rows[1:]]
-        margins = advice.basis.margins(
-            [row.options.chunk_tokens for row in rows], advice.workload.longest_prompt
-        )
-        advice = replace(advice, rows=tuple(rows), margins=margins).under(advice.choice.limits)
+        (whole, *smaller), margins = lists.priced([size])
+        advice = replace(
+            advice,
+            rows=(whole, *smaller, *advice.rows[1:]),
+            margins=advice.margins.joined(margins),
+        ).under(advice.choice.limits)
     return advice
 
 

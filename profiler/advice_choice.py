@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from profiler.price_rows import Limits, PriceRow
+from profiler.price_rows import Limits, Options, PriceRow
 
 __all__ = ["Binding", "Choice", "Margins", "choose"]
 
@@ -19,32 +19,56 @@ VALUES = {"itl_max_s": "longest_wait_s", "itl_p99_s": "itl_p99_s", "ttft_p99_s":
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """How far measured forwards lie above the cost model, as shares of its times; 0 where it is exact."""
+    """How far a run may lie above the cost model, as shares; 0 where that is exact.
+
+    Single forwards are longer than the model says, and where all are, waits in a queue grow by more: `slower`
+    are the rows of a price list under a cost model that is slower by what many forwards may be.
+    """
 
     prompts: Mapping[int | None, float] = field(default_factory=dict)  # of one forward like a chunk size's
     sums: Mapping[int | None, float] = field(default_factory=dict)  # of many such forwards one after another
     decode: float = 0.0  # of a forward of decode rows alone
+    slower: Mapping[Options, PriceRow] = field(default_factory=dict)
 
     def of(self, row: PriceRow, limit: str) -> float:
-        """What a row's number for this limit may have to be raised by."""
-        value = getattr(row, VALUES[limit])
-        if value is None:
+        """What a row's number for this limit may have to be raised by; 0 for one that is unknown."""
+        value = _value(row, limit)
+        if not value:
             return 0.0
-        if limit == "ttft_p99_s":
-            return self.sums.get(row.options.chunk_tokens, 0.0)
-        if value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
-            return self.decode
-        return self.prompts.get(row.options.chunk_tokens, 0.0)
+        slower = self.slower.get(row.options)
+        queued = None if slower is None else _value(slower, limit)
+        return max(self._alone(row, limit, value), 0.0 if queued is None else queued / value - 1)
 
     def value(self, row: PriceRow, limit: str) -> float | None:
         """A row's number for this limit with its margin, in seconds."""
-        value: float | None = getattr(row, VALUES[limit])
+        value = _value(row, limit)
         return None if value is None else value * (1 + self.of(row, limit))
 
     def tightened(self, row: PriceRow, limits: Limits) -> Limits:
         """Limits that a row's own numbers must keep for the raised ones to keep `limits`."""
         given = {name: getattr(limits, name) for name in VALUES}
         return Limits(**{n: None if v is None else v / (1 + self.of(row, n)) for n, v in given.items()})
+
+    def joined(self, other: "Margins") -> "Margins":
+        """Margins for the rows of both; for the same rows those of `other`."""
+        return Margins(
+            {**self.prompts, **other.prompts},
+            {**self.sums, **other.sums},
+            other.decode,
+            {**self.slower, **other.slower},
+        )
+
+    def _alone(self, row: PriceRow, limit: str, value: float) -> float:
+        if limit == "ttft_p99_s":
+            return self.sums.get(row.options.chunk_tokens, 0.0)
+        if value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
+            return self.decode
+        return self.prompts.get(row.options.chunk_tokens, 0.0)
+
+
+def _value(row: PriceRow, limit: str) -> float | None:
+    value: float | None = getattr(row, VALUES[limit])
+    return value
 
 
 NO_LIMITS, EXACT = Limits(), Margins()

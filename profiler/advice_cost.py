@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch import ForwardMode
+from engine.arithmetic import ForwardSums
+from engine.batch import ForwardBatch, ForwardMode
 from engine.peaks import Peaks
 from profiler.advice_choice import Margins
 from profiler.cost import RooflineCost
@@ -20,7 +21,7 @@ from profiler.price_rows import ForwardCostModel
 from profiler.price_sums import chunk_sums
 from profiler.tables import TraceLike
 
-__all__ = ["CostBasis", "cost_of"]
+__all__ = ["CostBasis", "Slower", "cost_of"]
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,22 @@ class _Misses:
     def of_decodes(self, quantile: float) -> float:
         """Of forwards of decode rows alone, else of all."""
         return _excess(self.ratios[self.decodes] if self.decodes.any() else self.ratios, quantile)
+
+
+class Slower:
+    """A cost model whose forwards all take `factor` times as long."""
+
+    def __init__(self, cost: ForwardCostModel, factor: float) -> None:
+        self._cost = cost
+        self._factor = factor
+
+    def seconds(self, sums: ForwardSums) -> float:
+        """Seconds of a forward with these sums."""
+        return self._cost.seconds(sums) * self._factor
+
+    def forward_ns(self, batch: ForwardBatch) -> int:
+        """Nanoseconds of one planned forward."""
+        return round(self._cost.forward_ns(batch) * self._factor)
 
 
 def cost_of(traces: Sequence[TraceLike]) -> CostBasis:

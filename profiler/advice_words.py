@@ -138,9 +138,8 @@ def _margins(advice: Advice) -> str:
     margins = advice.margins
     one, many = margins.prompts.get(chunk, 0.0), margins.sums.get(chunk, 0.0)
     return (
-        f"{one * 100:.0f} % on a wait for {size}, {many * 100:.0f} % on TTFT with such, "
-        f"{margins.decode * 100:.0f} % on a decode forward: how far measured forwards lie above the fit, and "
-        "how well it is known"
+        f"of {size}, one forward {one * 100:.0f} % and many {many * 100:.0f} %, decode forwards "
+        f"{margins.decode * 100:.0f} %: how far measured forwards lie above the fit, and how well it is known"
     )
 
 

@@ -79,6 +79,19 @@ def test_the_margin_is_kept_too() -> None:
     assert decodes.of(replace(row(512), itl_p99_s=None), "itl_p99_s") == 0
 
 
+def test_what_a_slower_machine_makes_of_a_wait_is_part_of_the_margin() -> None:
+    mixed = row(512, mixed=True)
+    slower = {mixed.options: replace(mixed, longest_wait_s=3 * 0.512)}
+    margins = Margins(prompts={512: 0.3}, slower=slower)
+    assert margins.of(mixed, "itl_max_s") == pytest.approx(2.0)
+    assert margins.of(mixed, "itl_p99_s") == 0.3
+    assert margins.of(row(512), "itl_max_s") == 0.3
+    other = Margins({256: 0.2}, {256: 0.1}, 0.4)
+    both = margins.joined(other)
+    assert (both.prompts, both.sums, both.decode) == ({512: 0.3, 256: 0.2}, {256: 0.1}, 0.4)
+    assert both.slower == slower
+
+
 def test_an_impossible_limit_is_named_with_what_comes_nearest() -> None:
     choice = choose(ROWS, Limits(itl_max_s=0.005, ttft_p99_s=60))
     assert choice.row is None

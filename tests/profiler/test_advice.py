@@ -1,0 +1,173 @@
+"""Advice from traces whose cost is known: what is fitted, which requests are tried, what the words say."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from engine.config import CHUNKING_OFF, EngineConfig
+from engine.errors import ConfigError
+from profiler.advice import Advice, advise
+from profiler.advice_choice import VALUES
+from profiler.advice_point import Point, point_by_model
+from profiler.advice_words import answer, basis, reasons
+from profiler.advice_workload import base_config
+from profiler.price_list import with_options
+from profiler.price_rows import Limits, Options
+from profiler.price_sums import chunk_sums
+from profiler.trial import trial
+from tests.support.fitted_runs import COST, record_8b
+from tests.support.traces import MemoryTrace
+from traces.reader import Trace
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """A run in chunks of 2,048 whose meta.json does not tell its cost model."""
+    return record_8b(tmp_path_factory.mktemp("advice") / "t.chunkscope", 2048, enable_mixed_chunk=True)
+
+
+@pytest.fixture(scope="module")
+def advice(trace: Trace) -> Advice:
+    return advise(trace, chunks=(256, 512, 2048))
+
+
+def test_what_is_fitted_prices_as_the_true_cost_does(advice: Advice) -> None:
+    assert advice.basis.model is not None
+    for row in advice.rows:
+        found = trial(advice.workload.requests, with_options(advice.config, row.options), COST)
+        assert (advice.margins.value(row, "itl_max_s") or 0.0) >= (found.longest_wait_s or 0.0)
+        if not row.options.mixed and not row.options.interval:
+            continue  # their waits last while the queue is busy, and how long that is hangs by a thread
+        felt = (found.longest_wait_s, found.gap_s(0.99), found.ttft_s(0.99))
+        for limit, value in zip(VALUES, felt, strict=True):
+            assert value is not None
+            assert (advice.margins.value(row, limit) or 0.0) >= value
+        assert row.longest_wait_s == pytest.approx(found.longest_wait_s, rel=0.05)
+
+
+def test_the_recommended_options_keep_the_limits_under_the_true_cost(advice: Advice) -> None:
+    mixed = next(row for row in advice.rows if row.options == Options(512, mixed=True))
+    limits = Limits(*(1.15 * v for v in (mixed.longest_wait_s, mixed.itl_p99_s, mixed.ttft_p99_s) if v))
+    chosen = advice.choose(limits).row
+    assert chosen is not None
+    assert chosen.options.mixed
+    found = trial(advice.workload.requests, with_options(advice.config, chosen.options), COST)
+    felt = (found.longest_wait_s, found.gap_s(0.99), found.ttft_s(0.99))
+    for value, limit in zip(felt, (limits.itl_max_s, limits.itl_p99_s, limits.ttft_p99_s), strict=True):
+        assert value is not None
+        assert limit is not None
+        assert value <= limit
+
+
+def test_margins_are_those_of_the_fit(advice: Advice) -> None:
+    assert advice.margins.prompts.keys() == {None, 256, 512, 2048}
+    assert all(0 < margin < 0.3 for margin in advice.margins.prompts.values())
+    assert 0 <= advice.margins.decode < 0.1
+    tight = Limits(itl_max_s=min(row.longest_wait_s or 9.9 for row in advice.rows))
+    assert advice.choose(tight).row is None
+
+
+def test_the_point_is_the_cost_models_where_points_do_not_tell_it(advice: Advice) -> None:
+    point = advice.point
+    assert not point.by_points
+    assert point.low <= point.tokens <= point.high
+    exact = point_by_model(COST, advice.workload.longest_prompt)
+    assert exact.low == exact.tokens == exact.high
+    assert point.tokens == pytest.approx(exact.tokens, rel=0.25)
+    sizes = range(1, 4096)
+    rates = {size: size / COST.seconds(chunk_sums(size)) for size in sizes}
+    best = max(rates.values())
+    assert exact.tokens == pytest.approx(next(s for s in sizes if rates[s] >= 0.95 * best), rel=0.03)
+
+
+def test_the_base_is_the_runs_own_options_with_another_page_size(trace: Trace) -> None:
+    told = EngineConfig(**trace.meta["engine"])
+    whole = {"chunked_prefill_size": CHUNKING_OFF, "enable_mixed_chunk": False}
+    assert base_config(trace) == replace(told, **whole)
+    assert base_config(trace, 64) == replace(told, **whole, page_size=64, max_total_tokens=899_968)
+    with pytest.raises(ConfigError, match="no multiple of --page-size 64"):
+        advise(trace, page_size=64, chunks=(500,))
+
+
+def test_a_long_workload_is_cut_to_its_busiest_stretch(trace: Trace) -> None:
+    advice = advise(trace, chunks=(512,), budget_s=0.2)
+    assert advice.workload.kind == "stretch"
+    assert 1 <= len(advice.workload.requests) < 40
+    assert advice.workload.of_requests == 40
+    told = dict(basis(advice))["workload"]
+    assert told.startswith(f"{len(advice.workload.requests)} requests of 40, those that arrive from ")
+
+
+def test_traces_of_different_models_are_not_fitted_together(trace: Trace) -> None:
+    model = {**trace.meta["model"], "num_layers": 3}
+    other = MemoryTrace({}, {**trace.meta, "model": model})
+    with pytest.raises(ConfigError, match="different models"):
+        advise([trace, other])
+    with pytest.raises(ConfigError, match="tells no model"):
+        advise(MemoryTrace({}))
+
+
+def test_words_say_what_to_take_and_why(advice: Advice) -> None:
+    chosen = advice.choice.row
+    assert chosen is not None
+    assert answer(advice) == f"Take {' '.join(chosen.options.arguments())}."
+    assert any(line.startswith("Longest decode wait ") for line in reasons(advice))
+    within = advice.under(Limits(itl_max_s=10))
+    assert any("with a margin of" in line and "within 10.00 s" in line for line in reasons(within))
+    facts = dict(basis(advice))
+    assert facts["workload"] == "the trace's 40 requests"
+    assert facts["forward times"].startswith("fitted to ")
+    assert facts["activations"] == "estimated from the shape"
+
+
+@pytest.mark.parametrize(
+    ("limits", "start"),
+    [
+        (Limits(itl_max_s=1e-4), "No option meets ITL max 0.10 ms: a decode forward alone takes "),
+        (Limits(ttft_p99_s=1e-4), "No option meets TTFT p99 0.10 ms: the least TTFT p99 is "),
+        (
+            Limits(itl_p99_s=1e-4, ttft_p99_s=1e-4),
+            "No option meets ITL p99 0.10 ms and TTFT p99 0.10 ms: a decode forward alone takes ",
+        ),
+    ],
+)
+def test_words_name_the_limit_that_stands_in_the_way(advice: Advice, limits: Limits, start: str) -> None:
+    refused = advice.under(limits)
+    assert answer(refused).startswith(start)
+    assert reasons(refused) == [f"Without limits it is {_arguments(advice)}."]
+    assert refused.interval() is None
+
+
+def test_words_name_limits_that_do_not_go_together(advice: Advice) -> None:
+    waits = [advice.margins.value(row, "itl_max_s") or 0.0 for row in advice.rows]
+    firsts = [advice.margins.value(row, "ttft_p99_s") or 0.0 for row in advice.rows]
+    pairs = [Limits(itl_max_s=1.001 * a, ttft_p99_s=1.001 * b) for a in waits for b in firsts]
+    apart = next(limits for limits in pairs if _apart(advice.under(limits)))
+    told = answer(advice.under(apart))
+    assert " together: what keeps the rest has ITL max " in told
+    assert "; what keeps the rest has TTFT p99 " in told
+
+
+def test_the_interval_is_the_points_or_the_sizes_that_keep_the_limits_too(advice: Advice) -> None:
+    point = Point(500, 470, 530, by_points=False)
+    paged = replace(advice, point=point, config=replace(advice.config, page_size=64)).under(Limits())
+    assert paged.choice.row is not None
+    assert paged.choice.row.options.chunk_tokens == paged.enough_tokens == 512
+    assert paged.interval() == (512, 576)
+    small = next(row for row in advice.rows if row.options == Options(256, mixed=True))
+    middle = next(row for row in advice.rows if row.options == Options(512, mixed=True))
+    raised = [advice.margins.value(row, "itl_max_s") or 0.0 for row in (small, middle)]
+    between = advice.under(Limits(itl_max_s=1.001 * raised[1]))
+    assert between.choice.row == middle
+    assert between.interval() == (256, 512)
+
+
+def _arguments(advice: Advice) -> str:
+    assert advice.choice.row is not None
+    return " ".join(advice.choice.row.options.arguments())
+
+
+def _apart(advice: Advice) -> bool:
+    bindings: Sequence[object] = advice.choice.bindings
+    return bool(bindings) and not advice.choice.bindings[0].alone and len(bindings) == 2
