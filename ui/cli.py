@@ -26,6 +26,7 @@ COMMANDS = {
     "sweep": CommandRef("ui.commands.sweep", "Measure forward time against tokens."),
     "ceilings": CommandRef("ui.commands.ceilings", "Measure what this machine can do at most."),
     "stats": CommandRef("ui.commands.stats", "What a trace says, in numbers."),
+    "advise": CommandRef("ui.commands.advise", "One set of scheduling options, and what the others cost."),
     "plan": CommandRef("ui.commands.plan", "On paper, before any run: a chunk and what it costs."),
     "web": CommandRef("ui.commands.web", "Traces as pages in a browser."),
     "tui": CommandRef("ui.commands.tui", "A trace in the terminal, replayed or live."),
