@@ -157,9 +157,9 @@ def test_more_tokens_than_the_largest_pieces_are_not_replayed() -> None:
 @pytest.mark.parametrize(
     ("limits", "config", "expected"),
     [
-        (DEFAULT_GRAPHS, {}, GraphLimits(128, 512)),
+        (DEFAULT_GRAPHS, {}, GraphLimits(128, POOL)),
         (DEFAULT_GRAPHS, {"chunked_prefill_size": 24, "max_running_requests": 5}, GraphLimits(5, 24)),
-        (DEFAULT_GRAPHS, {"chunked_prefill_size": -1}, GraphLimits(128, 512)),
+        (DEFAULT_GRAPHS, {"chunked_prefill_size": -1}, GraphLimits(128, POOL)),
         (GraphLimits(3, 0), {}, GraphLimits(3, 0)),
     ],
 )
