@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.arithmetic import ForwardSums, forward_sums
@@ -69,6 +69,7 @@ def test_a_planned_forward_takes_its_sums_and_the_gap(cost: FittedCost) -> None:
     assert FittedCost(replace(cost.model, host=HostTime())).host_overhead_ns == 0
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_no_forward_is_free_and_more_takes_no_less(cost: FittedCost, data: st.DataObject) -> None:
     names = tuple(ForwardSums.__dataclass_fields__)

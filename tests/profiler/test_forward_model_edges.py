@@ -105,6 +105,7 @@ def test_times_are_positive_finite_and_grow(data: st.DataObject) -> None:
     assert (np.linalg.eigvalsh(covariance) > -1e-9).all()
 
 
+@settings(max_examples=settings().max_examples // 4)
 @given(
     st.lists(st.floats(-20, 3), min_size=len(TERMS), max_size=len(TERMS)),
     st.integers(1, 10**5),

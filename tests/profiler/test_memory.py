@@ -16,12 +16,11 @@ from engine.batch import ForwardMode
 from engine.config import EngineConfig
 from engine.errors import ConfigError
 from profiler.gpu_memory import pool_tokens, reserved_bytes
-from profiler.memory import BY_ACTIVATIONS, BY_RESERVE, MemoryModel, memory_model
-from profiler.memory_fit import fit_envelope, measured_activations
-from tests.support.fitted_runs import H200, HARDWARE, record_8b
+from profiler.memory import BY_ACTIVATIONS, BY_RESERVE, memory_model
+from profiler.memory_fit import fit_envelope
+from tests.support.fitted_runs import H200, HARDWARE
 from tests.support.shapes import LLAMA_8B
 from tests.support.traces import MemoryTrace, forward, request
-from traces.reader import Trace
 
 GIB = 2**30
 CUDA = {"device": "cuda", "name": "NVIDIA H200"}
@@ -168,13 +167,11 @@ def test_behind_a_long_prompt_a_chunk_needs_more() -> None:
     assert model.activation_bytes(512) == pytest.approx(10**8 + 10_000 * (3000 - 512), rel=1e-3)
 
 
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    return record_8b(tmp_path_factory.mktemp("simulated") / "run.chunkscope", 2048)
+SIMULATED = meta(provenance="simulated", hardware=HARDWARE, engine={"max_prefill_tokens": 16384})
 
 
-def test_a_simulated_run_keeps_free_what_its_pool_was_made_with(simulated: Trace) -> None:
-    model = memory_model(simulated)
+def test_a_simulated_run_keeps_free_what_its_pool_was_made_with() -> None:
+    model = memory_model(trace_of([needing(0, 512, None)], SIMULATED))
     assert model.kind == "estimated from the shape"
     assert model.kept_free_by == BY_RESERVE
     assert model.memory_bytes == H200.memory_bytes
@@ -184,15 +181,18 @@ def test_a_simulated_run_keeps_free_what_its_pool_was_made_with(simulated: Trace
         assert model.kept_free_bytes(chunk) == reserved_bytes(H200.memory_bytes, config, 1)
     whole = EngineConfig(chunked_prefill_size=-1)
     assert model.kept_free_bytes(None) == reserved_bytes(H200.memory_bytes, whole, 1)
-    assert measured_activations(simulated).is_empty()
 
 
-def test_of_several_devices_each_holds_its_part(simulated: Trace) -> None:
+def test_of_several_devices_each_holds_its_part() -> None:
     halves = HARDWARE | {"devices": 2, "peaks": HARDWARE["peaks"] | {"num_devices": 2}}  # type: ignore[operator]
-    trace = MemoryTrace({}, {**simulated.meta, "hardware": halves})
-    model: MemoryModel = memory_model(trace)
+    model = memory_model(MemoryTrace({}, _without_weights(SIMULATED | {"hardware": halves})))
     assert model.kv_token_bytes == 131_072 // 2
     assert model.facts.weight_bytes == model.setting.shape.num_params * 2 < 0.6 * WEIGHTS
+
+
+def _without_weights(about: dict[str, Any]) -> dict[str, Any]:
+    """Weights that meta.json does not count are the shape's."""
+    return about | {"model": {k: v for k, v in about["model"].items() if k != "weight_bytes"}}
 
 
 def test_a_trace_without_a_model_is_refused() -> None:

@@ -24,7 +24,7 @@ COST = RooflineCost(LLAMA_8B, H200, 2)
 
 
 def record_8b(path: Path, chunk: int, cost: CostModel = COST, **options: object) -> Trace:
-    """A seeded workload of 40 requests; options are those of EngineConfig."""
+    """A seeded workload of 28 requests; options are those of EngineConfig."""
     config = EngineConfig(chunked_prefill_size=chunk, disable_radix_cache=True, **options)  # type: ignore[arg-type]
     config = config.resolve(max_total_tokens=900_000, context_length=131_072)
     return record_simulated(path, _requests(), config, cost, shape=LLAMA_8B, meta={"hardware": HARDWARE})
@@ -53,9 +53,9 @@ def _requests() -> Sequence[Request]:
     """Prompts of 300 to 12,000 tokens, even in their logarithm; eight arrive a second."""
     rng = random.Random(0)
     made, now_s = [], 0.0
-    for rid in range(40):
+    for rid in range(28):
         now_s += rng.expovariate(8.0)
         length = round(exp(rng.uniform(log(300), log(12_000))))
         prompt = [rng.randrange(50_000)] * length
-        made.append(Request(rid, f"r{rid}", prompt, SamplingParams(rng.randint(20, 150)), round(now_s * 1e9)))
+        made.append(Request(rid, f"r{rid}", prompt, SamplingParams(rng.randint(20, 120)), round(now_s * 1e9)))
     return made
