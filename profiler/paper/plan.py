@@ -20,6 +20,7 @@ from profiler.trial_requests import standard_requests
 __all__ = ["PaperPlan", "paper_plan"]
 
 GIB = 2**30
+LEAST_CONTEXT = 128
 REQUEST_TOKENS = 4096  # of the requests that are counted into memory
 MOST_PAGES = 1 << 22  # of the trials' pool, as of any simulated one
 BELOW_POINT, ABOVE_POINT = 4, 2  # how far the rows reach around the saturation point
@@ -53,9 +54,15 @@ class PaperPlan:
 def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q: float = 0.95) -> PaperPlan:
     """The plan of a model on devices that hold `device.part` of it each.
 
-    Raises ConfigError where weights leave no room for KV, naming the least `--tp` and the cards that would.
+    Raises ConfigError where weights leave no room for KV, naming the least `--tp` and the cards that would,
+    and for a context that is too short to try anything in.
     """
     context = model.max_position_embeddings
+    if context < LEAST_CONTEXT:
+        raise ConfigError(
+            f"{model.name}: a context of {context} tokens is too short: give a model with {LEAST_CONTEXT} "
+            "or more"
+        )
     sglang_chunk = ceil_page(default_chunk_tokens(device.peaks.memory_bytes), page_size)
     memory = PaperMemory(
         device.part,

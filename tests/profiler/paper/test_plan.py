@@ -177,3 +177,13 @@ def test_what_does_not_fit_names_what_would() -> None:
     assert "MI300X" in line
     with pytest.raises(ConfigError, match="give a smaller model"):
         paper_plan(replace(big, layers=((big.layers[0][0], 40_000),)), paper_device(big, "L4"))
+
+
+def test_a_context_with_no_room_for_requests_is_refused() -> None:
+    model = tiny("GptOssForCausalLM", max_position_embeddings=100)
+    with pytest.raises(
+        ConfigError, match="a context of 100 tokens is too short: give a model with 128 or more"
+    ):
+        paper_plan(model, paper_device(model, "H200"))
+    least = tiny("GptOssForCausalLM", max_position_embeddings=128)
+    assert paper_plan(least, paper_device(least, "H200")).prompt_tokens <= 128
