@@ -41,6 +41,7 @@ class Collectives:
     num_layers: int
     hidden_size: int
     vocab_size: int  # one device's part
+    element_bytes: int = ACTIVATION_BYTES
 
     def seconds(self, tokens: int, logits: int) -> float:
         """Of a forward of so many tokens and rows with logits; 0 for one device."""
@@ -49,9 +50,9 @@ class Collectives:
             return 0.0
         roof = roof_of("COLLECTIVE", self.peaks)
         latency_s = OVERHEADS.collective_ns / 1e9
-        reduced = 2 * (devices - 1) * self.hidden_size * tokens * ACTIVATION_BYTES // devices
+        reduced = 2 * (devices - 1) * self.hidden_size * tokens * self.element_bytes // devices
         seconds = 2 * self.num_layers * (latency_s + roof.seconds(0, reduced))
         if logits:
-            gathered = (devices - 1) * self.vocab_size * logits * ACTIVATION_BYTES
+            gathered = (devices - 1) * self.vocab_size * logits * self.element_bytes
             seconds += latency_s + roof.seconds(0, gathered)
         return seconds
