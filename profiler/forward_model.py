@@ -16,6 +16,7 @@ from profiler.forward_fit import Groups, fit_curve, grouped
 from profiler.forward_fit_curve import TERMS, ForwardCurve
 from profiler.forward_fit_evidence import Reach, Residuals, Spread, reach_of, residuals_of, spread_of
 from profiler.forward_fit_host import HostTime, host_time
+from profiler.forward_fit_misfit import SizeMisfit, misfit_at, misfits_of
 from profiler.forward_fit_prior import Rates, Work, expected, prior_of, work_of
 from profiler.forward_fit_setting import Setting, shared_setting
 from profiler.forward_fit_terms import NORMAL_95, Term, terms_of
@@ -40,6 +41,7 @@ class ForwardModel:
     rates: Rates  # peaks that the expectations were reckoned with
     slowness: float  # of measured times against these; the expectations were multiplied by it
     misfit: float  # standard deviation of log time that no scatter of equal forwards explains
+    misfits: tuple[SizeMisfit, ...]  # the same by the tokens of a forward
     num_forwards: int
     num_groups: int
     covariance: tuple[tuple[float, ...], ...]  # of the curve's vector
@@ -49,10 +51,11 @@ class ForwardModel:
         return self.curve.one(sums)
 
     def interval(self, sums: ForwardSums) -> tuple[float, float]:
-        """95 % interval of `seconds`: what the terms leave open, and the misfit beside it."""
+        """95 % interval of `seconds`: what the terms leave open, and the misfit of forwards of this size."""
         features = features_of(sums)[None]
         changes = self.curve.sensitivity(features)[0]
-        error = math.sqrt(changes @ np.array(self.covariance) @ changes + self.misfit**2)
+        misfit = misfit_at(self.misfits, sums.tokens)
+        error = math.sqrt(changes @ np.array(self.covariance) @ changes + misfit**2)
         middle, factor = self.seconds(sums), math.exp(NORMAL_95 * error)
         return middle / factor, middle * factor
 
@@ -78,6 +81,7 @@ class ForwardModel:
             "expected_from": asdict(self.rates),
             "slowness": self.slowness,
             "misfit": self.misfit,
+            "misfits": [asdict(part) for part in self.misfits],
         }
 
 
@@ -112,6 +116,7 @@ def fit_forward_model(traces: TraceLike | Sequence[TraceLike], *, rates: Rates |
         rates=rates,
         slowness=slowness,
         misfit=found.misfit,
+        misfits=misfits_of(groups, found.curve.seconds(groups.features), found.misfit),
         num_forwards=len(forwards),
         num_groups=len(groups),
         covariance=tuple(tuple(row) for row in found.covariance.tolist()),

@@ -202,6 +202,31 @@ def test_expectations_come_from_ceilings_or_a_data_sheet() -> None:
     assert unknown.rates.source == "best rates of the forwards themselves"
 
 
+def test_intervals_widen_away_from_what_was_measured() -> None:
+    points = [(extend_sums(512), 0.5), (extend_sums(2048), 2.0)] * 5
+    model = fit_forward_model(trace_of(points))
+
+    def width(tokens: int) -> float:
+        low, high = model.interval(extend_sums(tokens))
+        return high / low
+
+    assert width(512) < width(1024) > width(2048)
+    assert width(2048) < width(4096) < width(8192)
+    assert [size.tokens for size in model.misfits] == [512, 2048]
+
+
+def test_a_size_that_is_missed_is_owned_up_to() -> None:
+    """Forwards of 700 tokens take half as long again as their neighbours, as where GEMMs have a dip."""
+    sizes = [128, 256, 512, 1024, 2048, 4096]
+    points = [(extend_sums(size), size / 1000) for size in sizes for _ in range(5)]
+    points += [(extend_sums(700), 1.05)] * 5
+    model = fit_forward_model(trace_of(points))
+    low, high = model.interval(extend_sums(700))
+    assert model.seconds(extend_sums(700)) < 0.85
+    assert low < 1.05 < high
+    assert model.interval(extend_sums(2048))[1] < 1.2 * model.seconds(extend_sums(2048))
+
+
 # What the host adds.
 
 
