@@ -37,8 +37,8 @@ class SaturationBoard:
     - provenance: measured, simulated or imported, as the trace has it; None where it does not say;
     - report: the prefill forwards of one prompt without prefix, with fit, point, plateau, dips;
     - decode: the same of decode rows alone, tokens being rows; None where no forward is of these;
-    - model: time of any forward, fitted to all; behind: by it, what the report's sizes cost behind a prefix
-      as long as the trace's longest;
+    - model: time of any forward, fitted to all; by it, forwards of one prompt over the sizes that were
+      fitted: plain without prefix, behind one as long as the trace's longest;
     - memory: what forwards need beside weights and KV; activations: what was measured of it;
     - conventions: FLOPs counted in three ways;
     - roofs: the ceilings known of the machine; roof: the one that points are held against;
@@ -52,6 +52,7 @@ class SaturationBoard:
     report: SaturationReport
     decode: SaturationReport | None
     model: ForwardModel | None
+    plain: PrefixCurve | None
     behind: PrefixCurve | None
     memory: MemoryModel | None
     activations: pl.DataFrame
@@ -93,7 +94,8 @@ def saturation_board(trace: TraceLike) -> SaturationBoard:
         report=report,
         decode=_decode(trace, lacking),
         model=model,
-        behind=_behind(report, model, lacking),
+        plain=None if model is None else _curve(model, 0),
+        behind=_behind(model, lacking),
         memory=memory,
         activations=measured_activations(trace),
         conventions=flops_conventions(trace),
@@ -126,18 +128,19 @@ def _decode(trace: TraceLike, lacking: dict[str, str]) -> SaturationReport | Non
     return report
 
 
-def _behind(
-    report: SaturationReport, model: ForwardModel | None, lacking: dict[str, str]
-) -> PrefixCurve | None:
-    if model is None or report.sizes.is_empty():
-        lacking["behind"] = lacking.get("model", "no forward here computes one prompt without a prefix")
+def _behind(model: ForwardModel | None, lacking: dict[str, str]) -> PrefixCurve | None:
+    if model is None:
+        lacking["behind"] = lacking["model"]
         return None
     longest = model.reach.prefix_tokens[1]
     if not longest:
         lacking["behind"] = "no forward here stands behind a prefix"
         return None
-    sizes = report.sizes["tokens"]
-    return prefix_curve(FittedCost(model), sizes[0], sizes[-1], longest)
+    return _curve(model, longest)
+
+
+def _curve(model: ForwardModel, prefix_tokens: int) -> PrefixCurve:
+    return prefix_curve(FittedCost(model), *model.reach.tokens, prefix_tokens)
 
 
 def _lacking_of(drawn: Roofline) -> dict[str, str]:

@@ -19,6 +19,7 @@ class MetricEntry(NamedTuple):
 
 
 _LATENCY, _PICTURES, _COUNTS = "Latency", "Pictures", "Counts and peaks"
+_MODEL, _PRICES, _BOARD = "Model of a forward", "Price list and advice", "Saturation board"
 _GAPS, _STATE, _TRACE = "Gaps and stalls", "The state at a cursor", "The Trace page"
 
 ENTRIES: dict[str, MetricEntry] = {
@@ -101,6 +102,71 @@ ENTRIES: dict[str, MetricEntry] = {
     "saturation_interval": MetricEntry("The point's 95 % interval.", "Saturation", "low"),
     "first_reach": MetricEntry("The first size measured at that line.", "Saturation", "first_reach"),
     "last_below": MetricEntry("The last size measured below it.", "Saturation", "last_below"),
+    "plateau": MetricEntry("The best of the fit, with its 95 % interval.", "Saturation"),
+    "dips": MetricEntry(
+        "Sizes clearly below the fit, as wave quantisation makes them; they do not move the point.",
+        "Saturation",
+        "dip",
+    ),
+    "decode_point": MetricEntry(
+        "The fewest decode rows with which a forward reaches 95 % of the best throughput.",
+        "Saturation",
+        "decode",
+    ),
+    # of the model of a forward
+    "model_formula": MetricEntry("The time of any forward, fitted to all of them.", _MODEL, "time"),
+    "model_term": MetricEntry("A parameter of the fitted model.", _MODEL, "term"),
+    "model_interval": MetricEntry("The parameter's 95 % interval.", _MODEL, "interval"),
+    "model_expected": MetricEntry(
+        "What was expected of it before anything was measured.", _MODEL, "expected"
+    ),
+    "model_rate": MetricEntry("What the parameter stands for, as a rate of work or bytes.", _MODEL, "rate"),
+    "model_bias": MetricEntry("The median miss: measured time against the model's.", _MODEL, "bias"),
+    "model_typical": MetricEntry("The median size of a miss.", _MODEL, "typical"),
+    "model_rms": MetricEntry("The root mean square of the misses.", _MODEL, "rms"),
+    # of a price list
+    "price_list": MetricEntry("What each set of scheduling options costs.", _PRICES),
+    "chunk_tokens": MetricEntry("--chunked-prefill-size.", _PRICES, "chunk"),
+    "plateau_share": MetricEntry(
+        "Throughput of forwards of that size as a share of the best.", _PRICES, "plateau_share"
+    ),
+    "forwards_of_prompt": MetricEntry("Forwards that the longest prompt is cut into.", _PRICES, "forwards"),
+    "first_forward": MetricEntry(
+        "Time of a chunk of the longest prompt without prefix.", _PRICES, "first_forward_s"
+    ),
+    "last_forward": MetricEntry(
+        "Time of a chunk behind the rest of the longest prompt.", _PRICES, "last_forward_s"
+    ),
+    "longest_wait": MetricEntry(
+        "The longest time between two tokens of a request, simulated.", _PRICES, "longest_wait_s"
+    ),
+    "price_itl_p99": MetricEntry(
+        "99 % of the times between tokens are shorter, simulated.", _PRICES, "itl_p99_s"
+    ),
+    "ttft_p99": MetricEntry(
+        "99 % of the requests have their first token sooner, simulated.", _PRICES, "ttft_p99_s"
+    ),
+    "ttft_long": MetricEntry("Time to the longest prompt's first token, simulated.", _PRICES, "ttft_long_s"),
+    "against_whole": MetricEntry(
+        "How much later than with whole prompts that token comes.", _PRICES, "against_whole"
+    ),
+    "price_output": MetricEntry("Tokens a second of the whole workload.", _PRICES, "output_tokens_per_s"),
+    "kv_tokens": MetricEntry(
+        "Tokens of KV that the memory has room for beside weights and activations.", _PRICES, "kv_tokens"
+    ),
+    "riding": MetricEntry(
+        "Decode rows in every mixed forward; the tried ones' own where it is not set.", _BOARD, "riding"
+    ),
+    # of memory and FLOPs
+    "activation_bytes": MetricEntry(
+        "The most memory that a forward needs beside weights and KV.", "Memory", "activation"
+    ),
+    "kept_free": MetricEntry("Memory that is kept from weights and KV.", "Memory", "kept free"),
+    "memory_requests": MetricEntry(
+        "Requests of the trace's median length that the KV pool holds.", "Memory", "requests"
+    ),
+    "flops_total": MetricEntry("FLOPs of all forwards of the trace.", "FLOPs conventions", "exact"),
+    "flops_ratio": MetricEntry("The total as a multiple of the exact one.", "FLOPs conventions", "_ratio"),
     # of the roofline
     "ceilings": MetricEntry("The most that the machine did when it was measured.", "Ceilings", "gemm"),
     "forward_time": MetricEntry("Time on the device.", "Symbols", "d(f)"),
@@ -114,6 +180,7 @@ ENTRIES: dict[str, MetricEntry] = {
         "Roofline",
         "above_roof",
     ),
+    "operator_time": MetricEntry("Of the time of all operators drawn.", "Roofline", "time_share"),
     "ridge": MetricEntry("The intensity at which the two ceilings meet.", "Roofline", "ridge"),
 }
 """By the number's key; one number has one key wherever it stands."""

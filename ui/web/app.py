@@ -22,7 +22,7 @@ from ui.web.runs import compared, make_runs
 from ui.web.sums_panel import sums_panel
 from ui.web.theme_css import theme_css
 from ui.web.tiles import register_tiles
-from ui.web.urls import THEMES, View, read_theme, read_view
+from ui.web.urls import THEMES, SaturationView, View, read_saturation, read_theme, read_view
 
 __all__ = ["create_app"]
 
@@ -119,12 +119,13 @@ def _register_router(
         with lock:
             runs = make_runs(timelines)
             view, problems = read_view(route["search"], runs)
+            asked, more_problems = read_saturation(route["search"], len(runs))
             bands = [band(run) for run in compared(runs)]
             more = {"page": path, "bands": bands, "worst": worst_place(runs), "live": live}
             return (
-                _page(path, timelines, theme, view),
+                _page(path, timelines, theme, view, asked),
                 {**view.as_json(), **more},
-                notices(problems),
+                notices(list(dict.fromkeys((*problems, *more_problems)))),
                 gap_panel(runs, runs[view.run], view.gap),
                 sums_panel(runs, view.selection),
             )
@@ -146,9 +147,11 @@ def _register_router(
     app.clientside_callback(ClientsideFunction("chunkscope", "enter"), Input("view", "data"))
 
 
-def _page(path: str, timelines: Sequence[Timeline], theme: str, view: View) -> Component:
+def _page(
+    path: str, timelines: Sequence[Timeline], theme: str, view: View, asked: SaturationView
+) -> Component:
     if path == "/trace":
         return trace.layout(timelines, theme, view.run)
     if path == "/saturation":
-        return saturation.layout(timelines, theme)
+        return saturation.layout(timelines, theme, asked)
     return compare.layout(timelines, theme)

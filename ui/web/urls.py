@@ -4,19 +4,22 @@ Times are nanoseconds since the start of a run. The script on the page writes th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from profiler.timeline.tiles import GapDetail
+from ui.web.limit_query import Wanted, read_wanted
 from ui.web.places import culprit_ns, worst_gap
 from ui.web.runs import Run, compared
 from ui.web.tile_queries import BadQuery, whole
 from ui.words import name
 
-__all__ = ["THEMES", "View", "read_theme", "read_view"]
+__all__ = ["ROOFS", "THEMES", "SaturationView", "View", "read_saturation", "read_theme", "read_view"]
 
 THEMES = ("light", "dark")
+ROOFS = ("forwards", "operators")
+POLICIES = ("prefill-first", "mixed", "interval")
 _MOST_FIELDS = 32
 _SHOWN = 40  # characters of a bad value that a notice repeats
 _VISIBLE = 0.02  # of the time axis
@@ -78,6 +81,39 @@ def read_view(search: str, runs: Sequence[Run]) -> tuple[View, list[str]]:
     return View(t0, t1, t, run, gap, selection), notices
 
 
+@dataclass(frozen=True, slots=True)
+class SaturationView:
+    """What the Saturation page is asked to show; None is for the page to choose."""
+
+    run: int | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    roof: str = ROOFS[0]
+    policy: str | None = None
+
+
+def read_saturation(search: str, num_runs: int) -> tuple[SaturationView, list[str]]:
+    """What a query string asks of the Saturation page, and one line for each value that could not be used."""
+    notices: list[str] = []
+
+    def attempt(read: Callable[[], T], default: T) -> T:
+        try:
+            return read()
+        except BadQuery as error:
+            notices.append(f"{error}. The default is shown instead.")
+            return default
+
+    query: dict[str, str] = attempt(lambda: _fields(search), dict[str, str]())
+    wanted, wrong = read_wanted(query)
+    notices += [f"{error}. The default is shown instead." for error in wrong]
+    view = SaturationView(
+        attempt(lambda: whole(query, "sat", least=0, most=num_runs - 1) if "sat" in query else None, None),
+        wanted,
+        attempt(lambda: _one_of(query, "roof", ROOFS), None) or ROOFS[0],
+        attempt(lambda: _one_of(query, "policy", POLICIES), None),
+    )
+    return view, notices
+
+
 def read_theme(search: str) -> str | None:
     """The theme that a query string names, None where it names none that is known."""
     try:
@@ -91,6 +127,13 @@ def _check_theme(query: Mapping[str, str]) -> None:
     theme = query.get("theme", THEMES[0])
     if theme not in THEMES:
         raise BadQuery(f"theme={name(theme[:_SHOWN])} is no theme: give {' or '.join(THEMES)}")
+
+
+def _one_of(query: Mapping[str, str], key: str, allowed: Sequence[str]) -> str | None:
+    value = query.get(key)
+    if value is not None and value not in allowed:
+        raise BadQuery(f"{key}={name(value[:_SHOWN])} is none of {', '.join(allowed)}")
+    return value
 
 
 def _fields(search: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Plotly figures of the Saturation page, looked at as the JSON that the browser gets."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -9,18 +9,28 @@ import polars as pl
 import pytest
 
 from engine.batch import ForwardMode
+from profiler.memory import memory_model
+from profiler.memory_fit import measured_activations
+from profiler.prefix_curve import PrefixCurve
 from profiler.roofline import Roof, roofline_points, sample_by_mode
-from profiler.saturation_report import SaturationReport, saturation_report
+from profiler.roofline_choice import Roofs, SourcedRoof
+from profiler.saturation_board import DRAWN_PER_MODE
+from profiler.saturation_report import SaturationReport, decode_report, saturation_report
+from tests.support.recorded import TINY
 from tests.support.traces import MemoryTrace, forward, prefill_trace
 from ui.palette import FILLS, THEMES, Theme
-from ui.web.figures.roofline import DRAWN_PER_MODE, roofline_figure
+from ui.web.figures.decodes import decodes_figure
+from ui.web.figures.memory import memory_figure
+from ui.web.figures.residuals import residuals_figure
+from ui.web.figures.roofline import roofline_figure
 from ui.web.figures.style import CONFIG, log_range, log_ticks, time_tick
-from ui.web.figures.throughput import DRAWN_OTHERS, DRAWN_POINTS, throughput_figure
-from ui.web.figures.throughput_marks import ChunkMark
+from ui.web.figures.throughput import DRAWN_OTHERS, DRAWN_POINTS, ModelCurves, overlay, throughput_figure
+from ui.web.figures.throughput_marks import ChunkMark, Marks
 
 MS = 1_000_000
 SIZES = [8, 16, 32, 64, 128, 256, 512, 1024, 2048]
 ROOF = Roof("float32", flops_per_s=1e11, bytes_per_s=1e10)
+ROOFS = Roofs(SourcedRoof(ROOF, "measured", "CPU, 2 threads", date="2026-11-30"))
 LIGHT = THEMES["light"]
 
 themes = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
@@ -90,11 +100,13 @@ def test_both_charts_hold_the_same_forwards_on_one_axis(theme: Theme, report: Sa
 def test_the_point_its_interval_and_the_line_it_reaches(theme: Theme, report: SaturationReport) -> None:
     found = report.found
     figure = plain(throughput_figure(report, theme))
-    band, upright, best, share = figure["layout"]["shapes"]
+    band, upright, best, share, plateau = figure["layout"]["shapes"]
     assert (band["x0"], band["x1"]) == (found.low, found.high)
     assert (upright["x0"], upright["yref"]) == (found.tokens, "paper")
     assert best["y0"] == report.best_tokens_per_s
     assert share["y0"] == pytest.approx(0.95 * best["y0"])
+    assert found.plateau is not None
+    assert (plateau["y0"], plateau["y1"]) == (found.plateau.low, found.plateau.high)
     assert f"saturation point {found.tokens}" in texts(figure)
     assert f"95 % interval {found.low}–{found.high}" in texts(figure)
     assert [trace["x"] for trace in figure["data"][-2:]] == [[found.tokens]] * 2
@@ -104,7 +116,7 @@ def test_the_point_its_interval_and_the_line_it_reaches(theme: Theme, report: Sa
 
 
 def test_chunk_sizes_are_marked_across_both_charts(report: SaturationReport) -> None:
-    figure = plain(throughput_figure(report, LIGHT, [ChunkMark(256, "chunk 256 in B")]))
+    figure = plain(throughput_figure(report, LIGHT, Marks([ChunkMark(256, "chunk 256 in B")])))
     [mark] = [shape for shape in figure["layout"]["shapes"] if shape["x0"] == 256]
     assert (mark["yref"], mark["line"]["dash"]) == ("paper", "dash")
     assert "chunk 256 in B" in texts(figure)
@@ -128,11 +140,11 @@ def test_too_few_sizes_have_points_and_the_reason() -> None:
 def test_nothing_to_draw_has_axes_and_the_reason(theme: Theme) -> None:
     for figure in (
         throughput_figure(reported(MemoryTrace({})), theme),
-        roofline_figure(sample(), ROOF, theme),
+        roofline_figure(sample(), ROOFS, theme),
     ):
         parsed = plain(figure)
         assert parsed["data"] == []
-        assert texts(parsed).startswith("no forward with")
+        assert texts(parsed).startswith("no ")
 
 
 def test_other_forwards_are_faint() -> None:
@@ -154,7 +166,7 @@ def test_a_large_trace_ships_few_points() -> None:
     trace = MemoryTrace({"forwards": [*pure, *others]})
     report = reported(trace)
     upper = plain(throughput_figure(report, LIGHT))
-    lower = plain(roofline_figure(sample(*others), ROOF, LIGHT))
+    lower = plain(roofline_figure(sample(*others), ROOFS, LIGHT))
     assert drawn(upper) <= 2 * (DRAWN_POINTS + DRAWN_OTHERS + report.curve.height + 1)
     assert drawn(lower) <= 3 * DRAWN_PER_MODE + 3 + 3 * DRAWN_PER_MODE // 4
     assert drawn(upper) + drawn(lower) < 3000
@@ -163,7 +175,7 @@ def test_a_large_trace_ships_few_points() -> None:
 
 @themes
 def test_the_roof_bends_at_the_ridge(theme: Theme) -> None:
-    figure = plain(roofline_figure(sample(costly(0, MS), costly(1, MS, ForwardMode.DECODE)), ROOF, theme))
+    figure = plain(roofline_figure(sample(costly(0, MS), costly(1, MS, ForwardMode.DECODE)), ROOFS, theme))
     roof, prefill, decode = figure["data"]
     assert roof["x"][1] == ROOF.ridge
     assert roof["y"] == pytest.approx([roof["x"][0] * 1e10, 1e11, 1e11])
@@ -175,25 +187,132 @@ def test_the_roof_bends_at_the_ridge(theme: Theme) -> None:
 
 def test_the_slope_says_whether_its_rate_was_measured() -> None:
     forwards = sample(costly(0, MS), costly(1, MS, ForwardMode.DECODE))
-    assert "copy 10.0 GB/s" in texts(plain(roofline_figure(forwards, ROOF, LIGHT)))
-    data_sheet = replace(ROOF, traffic="memory")
+    assert "copy 10.0 GB/s" in texts(plain(roofline_figure(forwards, ROOFS, LIGHT)))
+    data_sheet = Roofs(SourcedRoof(replace(ROOF, traffic="memory"), "data sheet", "X1"))
     drawn_texts = texts(plain(roofline_figure(forwards, data_sheet, LIGHT)))
     assert "memory 10.0 GB/s" in drawn_texts
+    assert "</b>, data sheet" in drawn_texts
     assert "copy" not in drawn_texts
 
 
+def test_the_other_roof_is_dashed_and_named() -> None:
+    sheet = SourcedRoof(replace(ROOF, flops_per_s=2e11), "data sheet", "X1")
+    both = replace(ROOFS, others=(sheet,))
+    figure = plain(roofline_figure(sample(costly(0, MS)), both, LIGHT))
+    assert [trace["line"].get("dash") for trace in figure["data"][:2]] == ["dash", None]
+    assert "fp32 100 GFLOP/s</b>, measured" in texts(figure)
+    assert "data sheet 200 GFLOP/s" in texts(figure)
+
+
 def test_points_above_the_roof_wear_a_ring() -> None:
-    figure = plain(roofline_figure(sample(costly(0, MS), costly(1, 10_000)), ROOF, LIGHT))
+    figure = plain(roofline_figure(sample(costly(0, MS), costly(1, 10_000)), ROOFS, LIGHT))
     ring = figure["data"][-1]
     assert (ring["x"], ring["y"]) == ([1.0], [4e11])
     assert ring["marker"]["symbol"] == "circle-open"
 
 
 def test_without_a_roof_the_points_stand_alone() -> None:
-    figure = plain(roofline_figure(sample(costly(0, MS), roof=None), None, LIGHT))
+    figure = plain(roofline_figure(sample(costly(0, MS), roof=None), Roofs(None), LIGHT))
     assert len(figure["data"]) == 1
     assert texts(figure) == ""
     assert "– of the roof" in figure["data"][0]["hovertemplate"].replace("%{customdata[5]}", "–")
+
+
+def test_operators_have_a_shape_each_and_the_colour_of_their_mode() -> None:
+    points = sample(costly(0, MS), costly(1, MS, ForwardMode.DECODE))
+    points = points.with_columns(operator=pl.Series(["QKV", "O"]))
+    _, qkv, o = plain(roofline_figure(points, ROOFS, LIGHT))["data"]
+    assert (qkv["marker"]["symbol"], qkv["marker"]["color"]) == ("square", FILLS["prefill"])
+    assert (o["marker"]["symbol"], o["marker"]["color"]) == ("circle", FILLS["decode"])
+    assert "QKV, prefill forward" in qkv["hovertemplate"]
+
+
+def test_the_recommended_chunk_and_the_limit_are_drawn_over_both_charts(report: SaturationReport) -> None:
+    marks = Marks([ChunkMark(256, "chunk 256 in B")], recommended=512, limit_s=0.02)
+    parts = overlay(report, LIGHT, marks)
+    [chosen] = [shape for shape in parts["shapes"] if shape["x0"] == 512]
+    assert chosen["line"]["color"] == LIGHT.decode_text
+    [limit] = [shape for shape in parts["shapes"] if shape["y0"] == 0.02]
+    assert limit["yref"] == "y2"
+    told = "\n".join(note["text"] for note in parts["annotations"])
+    assert "▼ recommended chunk 512" in told
+    assert "longest wait you accept 20.0 ms" in told
+    same = overlay(report, LIGHT, replace(marks, recommended=256))
+    assert "▼ recommended chunk 256</b>, chunk 256 in B" in "\n".join(n["text"] for n in same["annotations"])
+
+
+def test_a_ridge_parts_what_is_memory_bound_from_what_is_compute_bound(report: SaturationReport) -> None:
+    told = texts(plain(throughput_figure(report, LIGHT, Marks(ridge_tokens=100.4))))
+    assert "ridge 100 tokens" in told
+    assert "<b>compute bound:</b>" in told
+    beyond = texts(plain(throughput_figure(report, LIGHT, Marks(ridge_tokens=1e6))))
+    assert "ridge" not in beyond
+    assert "<b>full:</b>" in beyond
+
+
+def test_dips_are_marked_and_kept() -> None:
+    sizes = [2**i for i in range(3, 14)]
+    curved = [(size, round(1e6 * (1 + size / 100) * (1.25 if size == 512 else 1))) for size in sizes]
+    report = reported(prefill_trace(curved * 3))
+    assert [(dip.first, dip.last) for dip in report.found.dips] == [(512, 512)]
+    figure = plain(throughput_figure(report, LIGHT))
+    [dips] = [trace for trace in figure["data"] if trace.get("marker", {}).get("symbol") == "triangle-down"]
+    assert dips["x"] == [512]
+    assert "▲ dip at 512, 20 %" in texts(figure)
+    residuals = plain(residuals_figure(report, LIGHT))["data"][0]
+    assert residuals["marker"]["symbol"].count("triangle-down") == 1
+    assert residuals["x"] == sizes
+    assert residuals["y"][sizes.index(512)] == pytest.approx(-20, abs=3)
+
+
+def test_the_models_curves_are_dashed_and_stand_in_for_a_fit(report: SaturationReport) -> None:
+    plain_curve, behind = (PrefixCurve(prefix, (1, 8, 64), (0.1, 0.2, 0.4)) for prefix in (0, 4096))
+    figure = plain(throughput_figure(report, LIGHT, model=ModelCurves(plain_curve, behind)))
+    dashes = [trace["line"].get("dash") for trace in figure["data"] if trace["mode"] == "lines"]
+    assert dashes == ["dash", "dash", None, None]
+    assert "behind a prefix of 4,096 tokens" in texts(figure)
+    alone = reported(swept([8, 16]))
+    marks = Marks(modelled=True)
+    figure = plain(throughput_figure(alone, LIGHT, marks, ModelCurves(plain_curve, None)))
+    [rates, times] = [trace for trace in figure["data"] if trace["mode"] == "lines"]
+    assert (rates["line"]["dash"], rates["y"]) == ("dot", [10, 40, 160])
+    assert times["y"] == [0.1, 0.2, 0.4]
+    assert "dotted: the model of all forwards" in texts(figure)
+
+
+@themes
+def test_decode_batches_have_points_a_fit_and_a_point(theme: Theme) -> None:
+    forwards = [
+        forward(i, 0, max(MS, rows * 20_000), decode_tokens=rows, num_decode_seqs=rows, kv_tokens=rows * 9)
+        for i, rows in enumerate([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048] * 2)
+    ]
+    report = decode_report(MemoryTrace({"forwards": forwards}), resamples=5)
+    figure = plain(decodes_figure(report, theme, ""))
+    assert {trace["mode"] for trace in figure["data"]} == {"markers", "lines"}
+    assert f"{report.found.tokens:,} rows" in texts(figure)
+    assert texts(plain(decodes_figure(None, theme, "none here"))) == "none here"
+
+
+def test_memory_has_a_line_and_what_was_measured() -> None:
+    nothing = measured_activations(MemoryTrace({}))
+    assert texts(plain(memory_figure(None, nothing, 64, LIGHT, "no model"))) == "no model"
+    measured = [
+        forward(i, 0, MS, ForwardMode.EXTEND, extend_tokens=size, decode_tokens=0, prefix_tokens=0)
+        | {
+            "memory_allocated_bytes": 5,
+            "memory_peak_bytes": 5 + size * 4096,
+            "activation_est_bytes": size * 2048,
+        }
+        for i, size in enumerate([8, 64, 512])
+    ]
+    trace = MemoryTrace(
+        {"forwards": measured}, {"model": {**asdict(TINY), "dtype": "float32"}, "provenance": "measured"}
+    )
+    figure = plain(memory_figure(memory_model(trace), measured_activations(trace), 1024, LIGHT, ""))
+    dots, line = figure["data"]
+    assert (dots["x"], dots["y"]) == ([8, 64, 512], [8 * 4096, 64 * 4096, 512 * 4096])
+    assert line["x"][-1] == 1024
+    assert line["y"] == sorted(line["y"])
 
 
 def test_log_axes_have_few_round_ticks() -> None:

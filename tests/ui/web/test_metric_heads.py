@@ -1,19 +1,31 @@
 """Every head and label of a number on the web pages names its entry in docs/metrics.md."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dash import html
 from dash.development.base_component import Component
 
+from profiler.advice import Advice
+from profiler.price_rows import Limits
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.recorded import TINY
 from tests.support.three_runs import record_three_runs
+from traces.meta import update_sealed_meta
 from ui.metric_entries import ENTRIES, explained
+from ui.palette import LIGHT
 from ui.web.checks import Checks
 from ui.web.gap_panel import gap_panel
 from ui.web.kpi_table import kpi_table
 from ui.web.metric_heads import head, name_head
+from ui.web.pages import saturation
+from ui.web.pages.saturation_advice import advice_parts
+from ui.web.pages.saturation_evidence import EvidenceOf
+from ui.web.pages.saturation_roof import roof_parts
+from ui.web.pages.saturation_view import parts_of
 from ui.web.places import worst_gap
 from ui.web.rule_table import rule_table
 from ui.web.runs import make_runs
@@ -88,3 +100,34 @@ def test_heads_say_what_their_numbers_are() -> None:
     assert made.title.endswith("docs/metrics.md, Latency: p99")
     label: Any = name_head("run")
     assert label.className == "names"
+
+
+def test_the_tables_of_saturation(timelines: list[Timeline]) -> None:
+    evidence_of = EvidenceOf(timelines)
+    evidence = evidence_of(1)
+    parts = {**parts_of(evidence, LIGHT), **roof_parts(evidence.board, "forwards", "t", LIGHT)}
+    names = {"mode", "forward", "operator", "reason", "convention", "term", "source", "forwards of", "policy"}
+    assert check(parts["sizes"], names) == 8
+    assert check(parts["modes"], names) == 6
+    assert check(parts["forwards"], names) == 5
+    assert check(parts["conventions"], names) == 2
+    assert "model_formula" in keys(parts["basis"])
+    layout = saturation.layout(timelines, "light")
+    assert keys(layout) == {
+        *("longest_wait", "price_itl_p99", "ttft_p99", "riding", "saturation_point", "residual"),
+        *("price_list", "roof_share", "activation_bytes", "decode_point", "flops_total"),
+    }
+
+
+def test_the_tables_of_a_price_list_and_a_model(tmp_path: Path) -> None:
+    path = record_three_runs(tmp_path)["mixed"]
+    update_sealed_meta(path, {"model": {**asdict(TINY), "dtype": "float32"}})
+    evidence_of = EvidenceOf([open_timeline(path)])
+    evidence, advice = evidence_of(0), evidence_of.advise(0, Limits())
+    assert isinstance(advice, Advice)
+    names = {"policy", "term", "source", "forwards of"}
+    parts = {**parts_of(evidence, LIGHT), **advice_parts(evidence, advice, None)}
+    assert check(parts["prices"], names) == 10
+    assert check(parts["all-prices"], names) == 13
+    assert check(parts["terms"], names) == 4 + 4
+    assert check(parts["memory-table"], names) == 5

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,28 @@ import pytest
 from dash.development.base_component import Component
 from plotly.utils import PlotlyJSONEncoder
 
+from profiler.advice import Advice
 from profiler.ceilings import Ceilings, GemmRate, Machine
 from profiler.ceilings_store import keep_ceilings
+from profiler.price_rows import Limits
+from profiler.riding import riding
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.recorded import TINY
 from tests.support.three_runs import record_three_runs
 from traces.meta import update_sealed_meta
 from traces.writer import TraceWriter
 from ui.palette import THEMES
+from ui.web.limit_query import Wanted, read_wanted, step_of, steps
 from ui.web.pages import saturation
-from ui.web.pages.saturation_evidence import EvidenceOf, chunk_marks
+from ui.web.pages.saturation_advice import ADVICE_PARTS, advice_parts, marks_of, no_advice
+from ui.web.pages.saturation_evidence import Evidence, EvidenceOf, chunk_marks
+from ui.web.pages.saturation_limits import SLIDERS, texts_of
+from ui.web.pages.saturation_roof import ROOF_PARTS, roof_parts, unreadable_roof
 from ui.web.pages.saturation_view import PARTS, parts_of, unreadable
+from ui.web.urls import SaturationView, read_saturation
 
 MACHINE = {"device": "cpu", "name": "<b>CPU</b>", "cores": 2, "threads": 2}
-MODEL = {"name": "tiny", "path": "it's/a model.gguf", "dtype": "float32", "num_params": 5}
+MODEL = {**asdict(TINY), "path": "it's/a model.gguf", "dtype": "float32", "num_params": 5}
 NAMES = ("whole", "chunked", "mixed", "sweep")
 LIGHT = THEMES["light"]
 
@@ -79,9 +89,21 @@ def ids(component: Component) -> set[str]:
     return {str(child.id) for child in component._traverse() if getattr(child, "id", None)}
 
 
+def roof_of(evidence: Evidence, by: str = "forwards") -> dict[str, object]:
+    return roof_parts(evidence.board, by, str(evidence.timeline.path), LIGHT)
+
+
+@pytest.fixture(scope="module")
+def advice(evidence_of: EvidenceOf) -> Advice:
+    """Of the run with mixed chunks, whose workload is tried."""
+    found = evidence_of.advise(2, Limits())
+    assert isinstance(found, Advice)
+    return found
+
+
 def test_the_page_has_a_place_for_every_part(runs: list[Timeline]) -> None:
     page = saturation.layout(runs, "light")
-    assert {f"saturation-{part}" for part in PARTS} <= ids(page)
+    assert {f"saturation-{part}" for part in (*PARTS, *ROOF_PARTS, *ADVICE_PARTS)} <= ids(page)
     assert "Reading the forwards" in text(page)
     for graph in (child for child in page._traverse() if type(child).__name__ == "Graph"):
         assert graph.config["showSendToCloud"] is False
@@ -94,7 +116,49 @@ def test_every_callback_speaks_of_what_the_page_has(runs: list[Timeline]) -> Non
     known = ids(app.layout)
     told = [end["id"] for callback in app._callback_list for end in callback["inputs"] + callback["state"]]
     assert {*told} <= known
-    assert len(app._callback_list) == 4
+    assert len(app._callback_list) == 7
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        ("itl_max=110", "itl_max='110' is no duration: give one as in itl_max=110ms"),
+        ("itl_p99=-1ms", "itl_p99='-1ms' is no duration"),
+        ("ttft_p99=1e9s", "ttft_p99='1e9s' is no duration"),
+        ("decodes=0", "decodes=0 is too small"),
+        ("decodes=x", "decodes=x is not a whole number"),
+        ("sat=4", "sat=4 is too large: give at most 3"),
+        ("roof=<b>", "roof=<b> is none of forwards, operators"),
+        ("policy=%0Ax", "policy=\\nx is none of prefill-first, mixed, interval"),
+    ],
+)
+def test_a_bad_value_is_one_line_and_its_default_shown(search: str, told: str) -> None:
+    view, notices = read_saturation(f"?{search}&theme=dark", 4)
+    assert view == SaturationView()
+    [line] = notices
+    assert line.startswith(told)
+    assert "\n" not in line
+
+
+def test_an_address_is_read_exactly() -> None:
+    search = "?sat=2&itl_max=113.5ms&itl_p99=900us&ttft_p99=1.4s&decodes=7&roof=operators&policy=mixed"
+    view, notices = read_saturation(search, 4)
+    assert notices == []
+    assert view.wanted == Wanted(Limits(0.1135, 0.0009, 1.4), 7)
+    assert (view.run, view.roof, view.policy) == (2, "operators", "mixed")
+    written = texts_of(view.wanted)
+    assert read_wanted(written) == (view.wanted, [])
+    assert step_of("itl_max", view.wanted) == [step.text for step in steps("itl_max")].index("110ms")
+    assert step_of("itl_p99", view.wanted) == 0
+    assert steps("decodes")[step_of("decodes", view.wanted)].text in ("6", "8")
+
+
+def test_every_stop_of_a_slider_is_a_limit_that_the_address_can_hold() -> None:
+    for key in SLIDERS:
+        for at, step in enumerate(steps(key)):
+            wanted, wrong = read_wanted({key: step.text} if step.text else {})
+            assert not wrong
+            assert step_of(key, wanted) == at
 
 
 def test_the_sweep_is_shown_first(runs: list[Timeline], evidence_of: EvidenceOf) -> None:
@@ -105,43 +169,117 @@ def test_the_sweep_is_shown_first(runs: list[Timeline], evidence_of: EvidenceOf)
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_a_sweep_answers_in_words_figures_and_tables(evidence_of: EvidenceOf, theme: Any) -> None:
     evidence = evidence_of(3)
-    parts = parts_of(evidence, [], theme)
+    report, parts = evidence.board.report, parts_of(evidence, theme)
     assert set(parts) == set(PARTS)
-    tokens = evidence.report.found.tokens
-    assert f"About {tokens} tokens fill one forward." in text(parts["answer"])
+    assert f"About {report.found.tokens} tokens fill one forward." in text(parts["answer"])
+    assert "A chunk of 128 gives up" in text(parts["answer"])
     assert text(parts["badge"]).startswith("◇ measured · ")
-    assert text(parts["sizes"]).count("tokens/s") == 1 + 2 * evidence.report.sizes.height
+    assert text(parts["sizes"]).count("tokens/s") == 1 + 2 * report.sizes.height
     assert "10 sizes × 1 to 3, 8 to 1,024 tokens" in text(parts["basis"])
-    assert plain(parts["throughput"])["data"]
-    assert f"prefill{evidence.modes['forwards'][0]}" in text(parts["modes"])
+    assert "t(T) = " in text(parts["basis"])
+    assert "compute, a token" in text(parts["terms"])
+    for name in ("throughput", "residuals", "memory"):
+        assert plain(parts[name])["data"], name
+    assert "naive" in text(parts["conventions"])
+    assert f"prefill{evidence.board.modes['forwards'][0]}" in text(roof_of(evidence)["modes"])
 
 
 def test_a_run_without_a_point_says_what_would_give_one(evidence_of: EvidenceOf) -> None:
-    parts = parts_of(evidence_of(2), [], LIGHT)
+    evidence = evidence_of(2)
+    parts = parts_of(evidence, LIGHT)
     assert text(parts["answer"]).startswith("No saturation point: ")
     assert "chunkscope sweep --model 'it'\"'\"'s/a model.gguf' -o" in text(parts["price"])
     assert "faint: with a prefix, or of several rows" in text(parts["throughput-caption"])
-    assert "◆ mixed" in text(parts["roofline-caption"])
+    assert "decode rows alone" in text(parts["decodes-said"])
+    assert "◆ mixed" in text(roof_of(evidence)["roofline-caption"])
+    assert "no kernels were recorded" in json.dumps(plain(roof_of(evidence, "operators")["roofline"]))
+
+
+def test_the_price_list_marks_what_to_take_and_what_breaks_a_limit(
+    evidence_of: EvidenceOf, advice: Advice
+) -> None:
+    parts = advice_parts(evidence_of(2), advice, None)
+    assert set(parts) == set(ADVICE_PARTS)
+    row = advice.choice.row
+    assert row is not None
+    assert " ".join(row.options.arguments()) in text(parts["advice"])
+    assert "✕" not in text(parts["prices"])
+    assert text(parts["prices"]).count("▼ ") == 1
+    assert text(parts["all-prices"]).count("▼ ") == 1
+    waits = sorted(each.longest_wait_s for each in advice.rows if each.longest_wait_s is not None)
+    limited = advice.under(Limits(itl_max_s=waits[len(waits) // 2]))
+    table = text(advice_parts(evidence_of(2), limited, "prefill-first")["prices"])
+    margin = limited.margins
+    over = [r for r in limited.rows if r.breaks(margin.tightened(r, limited.choice.limits))]
+    shown = [r for r in over if not r.options.mixed and not r.options.interval]
+    assert 0 < table.count("✕") == len(shown)
+    assert marks_of(evidence_of(2), limited).limit_s == limited.choice.limits.itl_max_s
+
+
+def test_a_limit_that_nothing_keeps_is_named(evidence_of: EvidenceOf, advice: Advice) -> None:
+    parts = advice_parts(evidence_of(2), advice.under(Limits(itl_max_s=1e-6)), None)
+    assert text(parts["advice"]).startswith("✕ No option meets ITL max ")
+    assert "▼" not in text(parts["prices"])
+    assert marks_of(evidence_of(2), advice.under(Limits(itl_max_s=1e-6))).recommended is None
+
+
+def test_limits_that_no_row_keeps_have_smaller_chunks_tried(runs: list[Timeline]) -> None:
+    evidence_of = EvidenceOf(runs[2:3])
+    first = evidence_of.advise(0, Limits())
+    assert isinstance(first, Advice)
+    assert evidence_of.advise(0, Limits(itl_max_s=10.0)) is first
+    smallest = min(row.options.chunk_tokens or 10**9 for row in first.rows)
+    waits = [row.longest_wait_s or 0 for row in first.rows if row.options.chunk_tokens == smallest]
+    tight = Limits(itl_max_s=0.9 * min(waits))
+    assert first.choose(tight).row is None
+    second = evidence_of.advise(0, tight)
+    assert isinstance(second, Advice)
+    assert len(second.rows) > len(first.rows)
+    assert evidence_of.advise(0, tight) is second
+
+
+def test_the_answer_of_all_runs_stands_in_for_a_runs_own(evidence_of: EvidenceOf, advice: Advice) -> None:
+    assert text(advice_parts(evidence_of(2), advice, None)["answer"]).endswith(" by forwards of all runs.")
+    assert advice_parts(evidence_of(3), advice, None)["answer"] is dash.no_update
+
+
+def test_decodes_that_ride_along_make_mixed_forwards_longer(advice: Advice) -> None:
+    ridden = riding(advice, 32)
+    mixed = [(row, new) for row, new in zip(advice.rows, ridden.rows, strict=True) if row.options.mixed]
+    assert len([row for row, new in mixed if new != row]) > 2
+    for row, new in zip(advice.rows, ridden.rows, strict=True):
+        assert new.options == row.options
+        assert (new.longest_wait_s or 0) >= (row.longest_wait_s or 0)
+        assert new == row or row.options.mixed
+    assert ridden.choice.limits == advice.choice.limits
+
+
+def test_a_run_without_a_model_has_no_price_list_and_says_why(tmp_path: Path) -> None:
+    bare = write_bare(tmp_path / "bare.chunkscope", {})
+    reason = EvidenceOf([bare]).advise(0, Limits())
+    assert isinstance(reason, str)
+    assert text(no_advice(reason)["prices-note"]) == f"No price list: {reason}."
+    assert text(no_advice(None)["prices-note"]) == ""
 
 
 def test_no_ceilings_name_the_command_that_measures_them(folder: Path, evidence_of: EvidenceOf) -> None:
-    told = text(parts_of(evidence_of(0), [], LIGHT)["ceilings"])
-    assert told.startswith("No ceilings were measured for <b>CPU</b>, 2 threads. ")
+    told = text(roof_of(evidence_of(0))["ceilings"])
+    assert told.startswith("No ceilings were measured for <b>CPU</b>, ")
     assert f"chunkscope ceilings --threads 2 {folder / 'whole.chunkscope'}" in told
 
 
 @pytest.mark.parametrize(
     ("kept", "told"),
     [
-        (ceilings(), "<b>CPU</b>, 2 threads: fp32 1.00 GFLOP/s, copy 1.00 GB/s, measured 2026-11-30"),
+        (ceilings(), "fp32 1.00 GFLOP/s, copy 1.00 GB/s: measured on <b>CPU</b>, 2 threads, 2026-11-30"),
         (ceilings(load=3.0), "while other programs ran: may be too low"),
-        (ceilings("bfloat16"), "are of bf16, not of this run's dtype: none is drawn"),
+        (ceilings("bfloat16"), "are of bfloat16, not of float32"),
     ],
 )
 def test_kept_ceilings_are_the_roof(kept: Ceilings, told: str, runs: list[Timeline]) -> None:
     keep_ceilings(kept)
     evidence = EvidenceOf(runs)(1)
-    parts = parts_of(evidence, [], LIGHT)
+    parts = roof_of(evidence)
     assert told in text(parts["ceilings"])
     has_roof = kept.flops_per_s("float32") is not None
     assert ("ridge 1.00 FLOP/byte" in json.dumps(plain(parts["roofline"]))) is has_roof
@@ -153,20 +291,18 @@ def test_the_peaks_of_a_simulated_device_are_its_roof(tmp_path: Path) -> None:
     hardware = {"device": "simulated", "name": "<b>H200", "peaks": peaks}
     timeline = write_bare(tmp_path / "s.chunkscope", {"provenance": "simulated", "hardware": hardware})
     evidence = EvidenceOf([timeline])(0)
-    assert evidence.roof is not None
-    assert evidence.roof.ridge == pytest.approx(206, abs=0.1)
-    parts = parts_of(evidence, [], LIGHT)
+    assert evidence.board.roof is not None
+    assert evidence.board.roof.ridge == pytest.approx(206, abs=0.1)
+    parts = parts_of(evidence, LIGHT)
     assert "A sweep would not: it measures this machine." in text(parts["price"])
     assert "chunkscope" not in text(parts["price"])
-    told = text(parts["ceilings"])
-    assert told.startswith("Peaks of the simulated <b>H200, each GPU: bf16 989 TFLOP/s, memory 4.80 TB/s. ")
+    told = text(roof_of(evidence)["ceilings"])
+    assert told.startswith("bf16 989 TFLOP/s, memory 4.80 TB/s: peaks of the simulated <b>H200. ")
 
 
 def test_chunk_sizes_of_the_same_setup_are_marked(runs: list[Timeline]) -> None:
     [mark] = chunk_marks(runs, 3)
     assert (mark.tokens, mark.label) == (128, "chunk 128 in B, C")
-    answer = text(parts_of(EvidenceOf(runs)(3), [mark], LIGHT)["answer"])
-    assert "A chunk of 128 gives up" in answer
 
 
 def write_bare(path: Path, meta: Mapping[str, Any]) -> Timeline:
@@ -179,11 +315,13 @@ def write_bare(path: Path, meta: Mapping[str, Any]) -> Timeline:
 def test_an_empty_trace_says_what_it_lacks(meta: dict[str, Any], tmp_path: Path) -> None:
     bare = write_bare(tmp_path / "bare.chunkscope", meta)
     assert chunk_marks([bare], 0) == []
-    parts = parts_of(EvidenceOf([bare])(0), [], LIGHT)
+    evidence = EvidenceOf([bare])(0)
+    parts = {**parts_of(evidence, LIGHT), **roof_of(evidence)}
     assert "no forward here" in text(parts["answer"])
     assert "--model M -o" in text(parts["price"])
-    assert "does not say what machine" in text(parts["ceilings"])
-    for name in ("throughput", "roofline"):
+    assert "does not say" in text(parts["ceilings"])
+    assert "meta.json tells no model" in text(parts["basis"])
+    for name in ("throughput", "roofline", "residuals", "decodes", "memory"):
         assert plain(parts[name])["data"] == []
 
 
@@ -191,6 +329,7 @@ def test_a_trace_that_cannot_be_read_says_why() -> None:
     parts = unreadable("t: corrupt trace", LIGHT)
     assert set(parts) == set(PARTS)
     assert text(parts["price"]) == "t: corrupt trace"
+    assert set(unreadable_roof(LIGHT)) == set(ROOF_PARTS)
 
 
 def test_a_growing_trace_is_read_anew(tmp_path: Path) -> None:
@@ -200,6 +339,6 @@ def test_a_growing_trace_is_read_anew(tmp_path: Path) -> None:
         columns |= {"start_ns": 0, "end_ns": 9}
         writer.append("forwards", {"forward_id": [0], **columns}, 1)
         evidence_of = EvidenceOf([open_timeline(path)])
-        assert evidence_of(0).report.points.height == 1
+        assert evidence_of(0).board.report.points.height == 1
         writer.append("forwards", {"forward_id": [1], **columns}, 1)
-        assert evidence_of(0).report.points.height == 2
+        assert evidence_of(0).board.report.points.height == 2

@@ -1,26 +1,62 @@
-/* The Saturation page in the browser: its run in the address, and figures that follow the theme. */
+/* The Saturation page in the browser: sliders, its choices in the address, figures that follow the theme. */
 (() => {
   "use strict";
 
-  const PARAMETER = "sat";
+  const SLIDERS = ["itl_max", "itl_p99", "ttft_p99", "decodes"];
+  const SETTLED_MS = 60; // a drag moves the slider each frame, and the server chooses anew each time it is told
   const root = document.documentElement;
   const dash = (globalThis.dash_clientside ??= {});
+  let wanted = null; // limits as the address writes them, not told yet
+  let timer = 0;
 
-  /** The run that the address names, -1 where it names none; and the theme that figures are to have. */
-  function asked() {
-    const text = new URLSearchParams(location.search).get(PARAMETER);
-    const run = text !== null && /^[0-9]$/.test(text) ? Number(text) : -1;
-    return [run, root.dataset.theme ?? dash.no_update];
+  const slider = (key) => document.getElementById(`saturation-${key.replace("_", "-")}`);
+
+  /** The words of each slider's stop; the limits that these stand for go to the server and into the address. */
+  function slide(...values) {
+    const steps = values.pop();
+    const stops = SLIDERS.map((key, at) => steps[key][Number(values[at])]);
+    const moved = dash.callback_context.triggered.map(({ prop_id }) => prop_id);
+    wanted ??= limitsInAddress();
+    SLIDERS.forEach((key, at) => {
+      const input = slider(key);
+      input?.setAttribute("aria-valuetext", stops[at][1]);
+      if (input && moved.includes(`${input.id}.value`)) wanted[key] = stops[at][0];
+    });
+    timer ||= setTimeout(tell, SETTLED_MS);
+    return stops.map(([, words]) => words);
   }
 
-  /** Write the chosen run into the address, so that a link leads back to it. */
-  function remember(run) {
-    if (Number.isInteger(run)) {
-      const url = new URL(location.href);
-      url.searchParams.set(PARAMETER, String(run));
-      history.replaceState(history.state, "", url);
-    }
+  /** The limits as they are in the address: exact, where a slider's stop is the nearest. */
+  function limitsInAddress() {
+    const query = new URLSearchParams(location.search);
+    return Object.fromEntries(SLIDERS.filter((key) => query.has(key)).map((key) => [key, query.get(key)]));
+  }
+
+  function tell() {
+    timer = 0;
+    const given = Object.fromEntries(Object.entries(wanted).filter(([, text]) => text));
+    write(Object.fromEntries(SLIDERS.map((key) => [key, given[key] ?? null])));
+    wanted = null;
+    dash.set_props("saturation-limits", { data: given });
+  }
+
+  /** Write the chosen run, policy and roof into the address, so that a link leads back to them. */
+  function remember(run, policy, roof) {
+    write({
+      ...(Number.isInteger(run) ? { sat: String(run) } : {}),
+      policy: policy || null,
+      roof: roof === "forwards" ? null : roof,
+    });
     return dash.no_update;
+  }
+
+  function write(parameters) {
+    const url = new URL(location.href);
+    for (const [key, text] of Object.entries(parameters)) {
+      if (text === null) url.searchParams.delete(key);
+      else url.searchParams.set(key, text);
+    }
+    if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
 
   /** Figures are drawn on the server, so a new theme is told there. */
@@ -30,6 +66,13 @@
     }
   }
 
-  dash.saturation = { asked, remember };
+  /** `l` leads to the sliders. */
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "l" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input:not([type=range]), textarea, dialog[open]")) return;
+    slider("itl_max")?.focus();
+  });
+
+  dash.saturation = { slide, remember };
   new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 })();

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 import polars as pl
 
+from profiler.prefix_curve import PrefixCurve
 from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
 from ui.web.figures.style import axis, base_layout, count_tick, empty, log_range, log_ticks, plate, time_tick
-from ui.web.figures.throughput_marks import ChunkMark, labels, lines
+from ui.web.figures.throughput_marks import Marks, labels, lines
 from ui.words import count, rate, seconds
 
-__all__ = ["DRAWN_OTHERS", "DRAWN_POINTS", "throughput_figure"]
+__all__ = ["DRAWN_OTHERS", "DRAWN_POINTS", "ModelCurves", "overlay", "throughput_figure"]
 
 DRAWN_POINTS = 500
 DRAWN_OTHERS = 200
@@ -25,25 +26,62 @@ _UPPER, _LOWER = [0.43, 1.0], [0.0, 0.35]  # shares of the height: throughput, f
 _BY = ("tokens", "time_ns", "forward_id")
 
 
-def throughput_figure(report: SaturationReport, theme: Theme, chunks: Sequence[ChunkMark] = ()) -> go.Figure:
-    """Both charts. Of very many points it draws `DRAWN_POINTS` and `DRAWN_OTHERS`, evenly by size."""
+class ModelCurves(NamedTuple):
+    """Forwards of one prompt by the model of a forward; None where there is none."""
+
+    plain: PrefixCurve | None = None
+    behind: PrefixCurve | None = None
+
+
+NO_MARKS = Marks()
+NO_CURVES = ModelCurves()
+
+
+def throughput_figure(
+    report: SaturationReport, theme: Theme, marks: Marks = NO_MARKS, model: ModelCurves = NO_CURVES
+) -> go.Figure:
+    """Both charts. Of very many points it draws `DRAWN_POINTS` and `DRAWN_OTHERS`, evenly by size.
+
+    The model's curve without prefix is drawn where the points have no fit of their own.
+    """
     points, others = evenly(report.points, _BY, DRAWN_POINTS), evenly(report.others, _BY, DRAWN_OTHERS)
     drawn = pl.concat([points, others])
     if drawn.is_empty():
         return empty(theme, HEIGHT, "no forward with prompt tokens and a known device time")
-    x_range = log_range(drawn["tokens"].to_list())
+    x_range = _x_range(report, model)
     layout = {
-        "shapes": lines(report, theme, chunks),
-        "annotations": [*_titles(theme), *labels(report, theme, chunks, x_range)],
+        **overlay(report, theme, marks, model),
         "xaxis": _tokens_axis(theme, x_range),
         "yaxis": _rate_axis(theme, drawn, report.best_tokens_per_s),
-        "yaxis2": _time_axis(theme, drawn),
-        "margin": {"l": 60, "r": 10, "t": 44, "b": 44},
+        "yaxis2": _time_axis(theme, drawn, _plain_times(report, model)),
+        "margin": {"l": 60, "r": 10, "t": 52, "b": 44},
     }
     dots, curve = _dots(points, theme), _curve(report)
     middle = [*dots, *curve] if points.height > _DENSE else [*curve, *dots]
-    data = [*_dots(others, theme, faint=True), *middle, *_point(report)]
+    data = [
+        *_dots(others, theme, faint=True),
+        *_modelled(report, model),
+        *middle,
+        *_dips(report),
+        *_point(report),
+    ]
     return go.Figure(data=data, layout=base_layout(theme, HEIGHT, **layout))
+
+
+def overlay(
+    report: SaturationReport, theme: Theme, marks: Marks, model: ModelCurves = NO_CURVES
+) -> dict[str, Any]:
+    """Lines and labels over both charts: the parts of the layout that change with what a person accepts."""
+    told = labels(report, theme, marks, _x_range(report, model))
+    notes = [*_titles(theme), *told, *_behind_label(model.behind, theme)]
+    return {"shapes": lines(report, theme, marks), "annotations": notes}
+
+
+def _x_range(report: SaturationReport, model: ModelCurves) -> list[float]:
+    sizes = [*report.points["tokens"], *report.others["tokens"]]
+    if report.best_tokens_per_s is None and model.plain is not None:
+        sizes += model.plain.tokens
+    return log_range([min(sizes), max(sizes)] if sizes else [1, 1])
 
 
 def _tokens_axis(theme: Theme, x_range: list[float]) -> dict[str, Any]:
@@ -56,11 +94,17 @@ def _tokens_axis(theme: Theme, x_range: list[float]) -> dict[str, Any]:
 
 def _rate_axis(theme: Theme, drawn: pl.DataFrame, best: float | None) -> dict[str, Any]:
     highest = max(*drawn["tokens_per_s"], best or 0.0)
-    return axis(theme, domain=_UPPER, range=[0, highest * 1.09], nticks=7, separatethousands=True)
+    span = [-0.015 * highest, highest * 1.09]  # whole marks at 0
+    return axis(theme, domain=_UPPER, range=span, nticks=7, separatethousands=True)
 
 
-def _time_axis(theme: Theme, drawn: pl.DataFrame) -> dict[str, Any]:
-    span = log_range((drawn["time_ns"] / 1e9).to_list(), 0.08)
+def _plain_times(report: SaturationReport, model: ModelCurves) -> Sequence[float]:
+    """Of the model's curve, where it is drawn in the place of a fit."""
+    return () if model.plain is None or report.best_tokens_per_s is not None else model.plain.times_s
+
+
+def _time_axis(theme: Theme, drawn: pl.DataFrame, more_s: Sequence[float]) -> dict[str, Any]:
+    span = log_range([*(drawn["time_ns"] / 1e9), *more_s], 0.08)
     ticks = log_ticks(span)
     text = {"tickvals": ticks, "ticktext": [time_tick(tick) for tick in ticks]}
     return axis(theme, domain=_LOWER, type="log", range=span, anchor="x", **text)
@@ -105,6 +149,49 @@ def _curve(report: SaturationReport) -> list[go.Scatter]:
     more = {"x": curve["tokens"].to_list(), "mode": "lines", "line": line, "hoverinfo": "skip"}
     rates, times_s = curve["tokens_per_s"].to_list(), (curve["time_ns"] / 1e9).to_list()
     return [go.Scatter(y=rates, yaxis="y", **more), go.Scatter(y=times_s, yaxis="y2", **more)]
+
+
+def _modelled(report: SaturationReport, model: ModelCurves) -> list[go.Scatter]:
+    """What the model of a forward says: behind a prefix, and without one where no fit does."""
+    traces = []
+    if model.plain is not None and report.best_tokens_per_s is None:
+        traces += _by_model(model.plain, FILLS["prefill"], "dot", "no prefix")
+    if model.behind is not None:
+        behind = f"behind {count(model.behind.prefix_tokens)} tokens"
+        traces += _by_model(model.behind, FILLS["kv_private"], "dash", behind)
+    return traces
+
+
+def _by_model(curve: PrefixCurve, colour: str, dash: str, place: str) -> list[go.Scatter]:
+    hover = f"{place}, by the model: %{{x:,.0f}} tokens<extra></extra>"
+    line = {"color": colour, "width": 1.8, "dash": dash}
+    more = {"x": list(curve.tokens), "mode": "lines", "line": line, "hovertemplate": hover}
+    rates = [tokens / time_s for tokens, time_s in zip(curve.tokens, curve.times_s, strict=True)]
+    return [go.Scatter(y=rates, yaxis="y", **more), go.Scatter(y=list(curve.times_s), yaxis="y2", **more)]
+
+
+def _behind_label(behind: PrefixCurve | None, theme: Theme) -> list[dict[str, Any]]:
+    """Beside the curve's left end in the lower chart."""
+    if behind is None:
+        return []
+    at = len(behind.tokens) // 3
+    place = {"yref": "y2", "xanchor": "left", "yanchor": "bottom", "yshift": 3}
+    text = f"behind a prefix of {count(behind.prefix_tokens)} tokens"
+    font = {"size": 11, "color": theme.kv_private_text}
+    x, y = math.log10(behind.tokens[at]), math.log10(behind.times_s[at])
+    return [plate(theme, text, x, y, **place, font=font)]
+
+
+def _dips(report: SaturationReport) -> list[go.Scatter]:
+    """The sizes that lie clearly below the curve: kept, and no part of what moves the point."""
+    inside = report.sizes.filter("in_dip")
+    if inside.is_empty():
+        return []
+    edge = {"color": FILLS["stall_mixed_dots"], "width": 1.2}
+    marker = {"symbol": "triangle-down", "size": 10, "color": FILLS["stall_mixed"], "line": edge}
+    hover = "dip: %{x:,.0f} tokens, %{y:,.0f} tokens/s<extra></extra>"
+    x, y = inside["tokens"].to_list(), inside["tokens_per_s"].to_list()
+    return [go.Scatter(x=x, y=y, yaxis="y", mode="markers", marker=marker, hovertemplate=hover)]
 
 
 def _point(report: SaturationReport) -> list[go.Scatter]:

@@ -1,4 +1,4 @@
-"""Lines and labels of the throughput chart: the best, the share, the point with its interval, chunk sizes.
+"""Lines and labels of the throughput chart: plateau, point with interval, dips, ridge, chunk sizes, a limit.
 
 Plotly takes shapes on a log axis in data values, annotations in powers of ten.
 """
@@ -10,10 +10,11 @@ from typing import Any
 
 from profiler.saturation_report import SaturationReport
 from ui.palette import Theme
+from ui.si_words import percent
 from ui.web.figures.style import plate
-from ui.words import count, plural, rate
+from ui.words import count, plural, rate, seconds
 
-__all__ = ["ChunkMark", "labels", "lines"]
+__all__ = ["ChunkMark", "Marks", "labels", "lines"]
 
 Parts = list[dict[str, Any]]
 
@@ -21,6 +22,8 @@ Place = dict[str, Any]
 
 _ROOM = 0.25  # share of the width that a label beside the point needs
 _CLEAR = 0.35  # share of the best throughput below which a label would cross the curve
+_DIPS_SAID = 3
+_ROW_PX = 17  # between labels above the charts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,41 +34,99 @@ class ChunkMark:
     label: str
 
 
-def lines(report: SaturationReport, theme: Theme, chunks: Sequence[ChunkMark]) -> Parts:
-    """Shapes: across both charts where they mark a size, in the upper one where they mark a throughput."""
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is drawn over the curves beside what the report itself says."""
+
+    chunks: Sequence[ChunkMark] = ()
+    recommended: int | None = None  # chunk size
+    limit_s: float | None = None  # that a forward may take, where decodes ride along
+    ridge_tokens: float | None = None  # where computing takes as long as reading the weights
+    modelled: bool = False  # whether the model's curve is there
+
+
+def lines(report: SaturationReport, theme: Theme, marks: Marks) -> Parts:
+    """Shapes: across both charts where they mark a size, in one where they mark a throughput or a time."""
     found, best = report.found, report.best_tokens_per_s
     parts: Parts = []
     if found.tokens is not None:
         band = {"type": "rect", "x0": found.low, "x1": found.high, "fillcolor": theme.accent, "opacity": 0.14}
         parts.append({**_upright(0, 0), **band, "line": {"width": 0}, "layer": "below"})
         parts.append(_upright(found.tokens, 1.5, color=theme.accent))
-    parts += [_upright(mark.tokens, 1.2, color=theme.muted, dash="dash") for mark in chunks]
+    parts += [_upright(mark.tokens, 1.2, color=theme.muted, dash="dash") for mark in _others(marks)]
+    if marks.recommended is not None:
+        parts.append(_upright(marks.recommended, 2, color=theme.decode_text, dash="dash"))
     if best is not None:
         parts.append(_level(best, 1.5, color=theme.text, dash="dash"))
         parts.append(_level(found.q * best, 1, color=theme.muted, dash="dot"))
+        parts += _plateau_band(report, theme)
+    if _ridge_is_seen(report, marks):
+        foot = {**_upright(marks.ridge_tokens or 0, 1, color=theme.muted, dash="dot"), "yref": "y domain"}
+        parts.append({**foot, "y1": _share_at(report, marks.ridge_tokens or 0)})
+    if marks.limit_s is not None:
+        limit = _level(marks.limit_s, 1.5, color=theme.stall_prefill_text, dash="dashdot")
+        parts.append({**limit, "yref": "y2"})
     return parts
 
 
-def labels(
-    report: SaturationReport, theme: Theme, chunks: Sequence[ChunkMark], x_range: Sequence[float]
-) -> Parts:
+def labels(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
     """Annotations of those lines, or why there are none."""
     found, best = report.found, report.best_tokens_per_s
-    parts = [_chunk_label(mark, theme, x_range) for mark in chunks]
+    parts = [_chunk_label(mark, theme, x_range) for mark in _others(marks)]
+    parts += _recommended_label(marks, theme, x_range)
+    if marks.limit_s is not None:
+        parts.append(_limit_label(marks.limit_s, theme))
     if best is None:
         measured = plural(found.num_sizes, "size") if found.num_sizes else "no forward"
         text = f"no fit: {measured} of one prompt without a prefix, 8 sizes are needed"
-        return [*parts, _in_chart(theme, text, 0.5, 0.5, xanchor="center", font={"color": theme.muted})]
-    parts.append(_at_level(theme, f"<b>best of the fit {rate(best)}</b>", best, yanchor="bottom"))
+        if marks.modelled:
+            text += "<br>dotted: the model of all forwards"
+        place: Place = {"xanchor": "left", "align": "left"}
+        return [*parts, _in_chart(theme, text, 0.03, 0.85, **place, font={"color": theme.muted})]
+    parts.append(_at_level(theme, _plateau_words(report), best, yanchor="bottom"))
     share = f"{found.q * 100:g} % of it"
     parts.append(_at_level(theme, share, found.q * best, yanchor="top", font={"color": theme.muted}))
+    parts += _dip_labels(report, theme)
     if found.tokens is None:
         text = f"<b>not saturated</b><br>still rises at {count(report.sizes['tokens'][-1])} tokens"
         return [*parts, _in_chart(theme, text, 0.97, 0.12, xanchor="right", align="right")]
-    return [*parts, *_around_point(report, theme, x_range)]
+    return [*parts, *_around_point(report, theme, marks, x_range)]
 
 
-def _around_point(report: SaturationReport, theme: Theme, x_range: Sequence[float]) -> Parts:
+def _plateau_words(report: SaturationReport) -> str:
+    plateau = report.found.plateau
+    if plateau is None:
+        return f"<b>best of the fit {rate(report.best_tokens_per_s)}</b>"
+    low, high = rate(plateau.low).removesuffix(" tokens/s"), rate(plateau.high).removesuffix(" tokens/s")
+    return f"<b>plateau {rate(plateau.tokens_per_s)}</b> [{low}, {high}]"
+
+
+def _plateau_band(report: SaturationReport, theme: Theme) -> Parts:
+    """The plateau's interval, where it is wide enough to be seen."""
+    plateau = report.found.plateau
+    if plateau is None:
+        return []
+    place = {"type": "rect", "xref": "x domain", "yref": "y", "x0": 0, "x1": 1, "layer": "below"}
+    height = {"y0": plateau.low, "y1": plateau.high}
+    return [{**place, **height, "fillcolor": theme.text, "opacity": 0.07, "line": {"width": 0}}]
+
+
+def _dip_labels(report: SaturationReport, theme: Theme) -> Parts:
+    """The deepest dips by their sizes; their points are marked whether they are named here or not."""
+    rates = report.sizes.select("tokens_per_s", "tokens").rows()
+    deepest = sorted(report.found.dips, key=lambda dip: -dip.depth)[:_DIPS_SAID]
+    parts = []
+    for dip in deepest:
+        sizes = count(dip.first) if dip.first == dip.last else f"{count(dip.first)}–{count(dip.last)}"
+        text = f"▲ dip at {sizes}, {percent(dip.depth)}"
+        inside = [(speed, tokens) for speed, tokens in rates if dip.first <= tokens <= dip.last]
+        height, tokens = min(inside, default=(0.0, dip.first))
+        more: Place = {"yanchor": "top", "yshift": -6, "font": {"size": 11, "color": theme.stall_mixed_text}}
+        parts.append(plate(theme, text, math.log10(tokens), height, **more))
+    return parts
+
+
+def _around_point(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
     """The point's plate, and what holds on either side of it, where there is room beside the curve.
 
     Right of the point the curve is above everything here; left of it labels stay low, and away from it.
@@ -79,13 +140,36 @@ def _around_point(report: SaturationReport, theme: Theme, x_range: Sequence[floa
     on_right: Place = {"x": right, "xanchor": "left", "xshift": 6}
     if x_range[1] - right < room:
         return [_point_plate(report, theme, y=0.2 * best, **on_left)]
+    ridge = _ridge_is_seen(report, marks)
     parts = [_point_plate(report, theme, y=0.5 * best, **on_right)]
-    words = _side_words(theme, "full:", "more only takes longer")
+    words = _side_words(theme, "compute bound:" if ridge else "full:", "more only takes longer")
     parts.append(plate(theme, words, y=0.2 * best, align="left", **on_right))
+    if ridge:
+        return [*parts, *_left_of_ridge(report, theme, marks, x_range)]
     if left - x_range[0] > room and _share_at(report, 10 ** (left - room)) > _CLEAR:
         words = _side_words(theme, "too small:", "the machine is not filled")
         parts.append(plate(theme, words, y=0.2 * best, align="right", **on_left))
     return parts
+
+
+def _left_of_ridge(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
+    """The ridge's label at its foot, and what holds left of it, above the curve where that is low."""
+    assert marks.ridge_tokens is not None
+    ridge = math.log10(marks.ridge_tokens)
+    text = f"ridge {count(round(marks.ridge_tokens))} tokens"
+    foot: Place = {"yref": "y domain", "xanchor": "right", "yanchor": "bottom", "xshift": -2}
+    parts = [plate(theme, text, ridge, 0, **foot, font={"size": 11, "color": theme.muted})]
+    middle = (x_range[0] + ridge) / 2
+    if ridge - x_range[0] > _ROOM * (x_range[1] - x_range[0]) and _share_at(report, 10**middle) < _CLEAR:
+        words = _side_words(theme, "memory bound:", "more tokens are almost free")
+        place: Place = {"yref": "y domain", "yanchor": "middle", "align": "left"}
+        parts.append(plate(theme, words, (x_range[0] + middle) / 2, 0.5, **place))
+    return parts
+
+
+def _ridge_is_seen(report: SaturationReport, marks: Marks) -> bool:
+    """Whether the ridge lies in the measured range, so that the curve shows both its sides."""
+    return marks.ridge_tokens is not None and report.fitted(round(marks.ridge_tokens)) is not None
 
 
 def _point_plate(report: SaturationReport, theme: Theme, **place: Any) -> dict[str, Any]:
@@ -108,12 +192,39 @@ def _share_at(report: SaturationReport, tokens: float) -> float:
     return 1.0 if fit is None else fit.share
 
 
+def _others(marks: Marks) -> list[ChunkMark]:
+    """The chunk sizes in use that are not the recommended one, whose label names them."""
+    return [mark for mark in marks.chunks if mark.tokens != marks.recommended]
+
+
 def _chunk_label(mark: ChunkMark, theme: Theme, x_range: Sequence[float]) -> dict[str, Any]:
-    """Above its line; to the left of it near the right end."""
-    x = math.log10(mark.tokens)
+    return _above(mark.label, mark.tokens, 0, theme, x_range, {"color": theme.text})
+
+
+def _recommended_label(marks: Marks, theme: Theme, x_range: Sequence[float]) -> Parts:
+    if marks.recommended is None:
+        return []
+    used = [mark.label for mark in marks.chunks if mark.tokens == marks.recommended]
+    text = f"<b>▼ recommended chunk {count(marks.recommended)}</b>" + "".join(f", {label}" for label in used)
+    row = 1 if _others(marks) else 0
+    return [_above(text, marks.recommended, row, theme, x_range, {"color": theme.decode_text})]
+
+
+def _above(
+    text: str, tokens: int, row: int, theme: Theme, x_range: Sequence[float], font: dict[str, Any]
+) -> dict[str, Any]:
+    """A label above its line; to the left of it near the right end."""
+    x = math.log10(tokens)
     near_end = (x_range[1] - x) / (x_range[1] - x_range[0]) < _ROOM
-    place = {"xanchor": "right", "xshift": 3} if near_end else {"xanchor": "left", "xshift": -3}
-    return plate(theme, mark.label, x, 1.0, yref="paper", yanchor="bottom", **place)
+    place: Place = {"xanchor": "right", "xshift": 6} if near_end else {"xanchor": "left", "xshift": -6}
+    height: Place = {"yref": "paper", "yanchor": "bottom", "yshift": row * _ROW_PX}
+    return plate(theme, text, x, 1.0, **place, **height, font={"size": 12, **font})
+
+
+def _limit_label(limit_s: float, theme: Theme) -> dict[str, Any]:
+    text = f"<b>longest wait you accept {seconds(limit_s)}</b>"
+    font = {"size": 12, "color": theme.stall_prefill_text}
+    return plate(theme, text, 0.02, math.log10(limit_s), xref="paper", yref="y2", xanchor="left", font=font)
 
 
 def _upright(tokens: float, width: float, **line: Any) -> dict[str, Any]:
@@ -121,10 +232,9 @@ def _upright(tokens: float, width: float, **line: Any) -> dict[str, Any]:
     return {**place, "line": {"width": width, **line}, "layer": "below"}
 
 
-def _level(tokens_per_s: float, width: float, **line: Any) -> dict[str, Any]:
+def _level(height: float, width: float, **line: Any) -> dict[str, Any]:
     place = {"type": "line", "xref": "x domain", "yref": "y", "x0": 0, "x1": 1}
-    height = {"y0": tokens_per_s, "y1": tokens_per_s}
-    return {**place, **height, "line": {"width": width, **line}, "layer": "below"}
+    return {**place, "y0": height, "y1": height, "line": {"width": width, **line}, "layer": "below"}
 
 
 def _at_level(theme: Theme, text: str, tokens_per_s: float, **more: Any) -> dict[str, Any]:

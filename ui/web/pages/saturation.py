@@ -1,142 +1,171 @@
-"""The Saturation page: how many tokens fill a forward, what others cost, how near the roof forwards come."""
+"""The Saturation page: how many tokens fill a forward, what other chunk sizes cost, which one to take."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output, Patch, State, no_update
 from dash.development.base_component import Component
 
+from profiler.advice import Advice
+from profiler.riding import riding
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
-from ui.palette import THEMES
-from ui.web.attributes import aria
-from ui.web.figures.roofline import HEIGHT as ROOFLINE_HEIGHT
-from ui.web.figures.style import CONFIG, empty
-from ui.web.figures.throughput import HEIGHT as THROUGHPUT_HEIGHT
-from ui.web.pages.saturation_evidence import EvidenceOf, chunk_marks
-from ui.web.pages.saturation_view import PARTS, parts_of, unreadable
-from ui.web.runs import Run, make_runs, provenance
+from ui.palette import THEMES, Theme
+from ui.web.figures.throughput import overlay
+from ui.web.limit_query import read_wanted
+from ui.web.pages.saturation_advice import ADVICE_PARTS, advice_parts, marks_of, no_advice
+from ui.web.pages.saturation_evidence import Evidence, EvidenceOf
+from ui.web.pages.saturation_layout import page
+from ui.web.pages.saturation_limits import SLIDERS
+from ui.web.pages.saturation_roof import ROOF_PARTS, roof_parts, unreadable_roof
+from ui.web.pages.saturation_view import PARTS, curves_of, parts_of, unreadable
+from ui.web.urls import ROOFS, SaturationView
 
 __all__ = ["layout", "register"]
 
-_READING = "Reading the forwards…"
-_EACH_MS = 10_000  # a growing run is read anew
 
-
-def layout(runs: Sequence[Timeline], theme: str) -> Component:
-    """The page without its numbers: those come by a callback, as a large trace takes seconds to read."""
-    return html.Main(
-        [
-            dcc.Store(id="saturation-theme", data=theme),
-            dcc.Store(id="saturation-asked"),
-            dcc.Interval(id="saturation-tick", interval=_EACH_MS, disabled=not _any_live(runs)),
-            html.Header(
-                [html.H1(_READING, id="saturation-answer"), html.P(id="saturation-price")],
-                className="answer",
-                **aria(live="polite"),
-            ),
-            _choice(make_runs(runs)),
-            html.Div([_throughput(theme), _roofline(theme)], className="saturation-columns"),
-        ],
-        className="page saturation",
-    )
+def layout(runs: Sequence[Timeline], theme: str, asked: SaturationView | None = None) -> Component:
+    """The page as the address asks for it, without its numbers."""
+    return page(runs, theme, asked or SaturationView())
 
 
 def register(app: Dash, runs: Sequence[Timeline]) -> None:
     """Add the page's callbacks."""
     evidence_of = EvidenceOf(runs)
+    _register_run(app, evidence_of, len(runs))
+    _register_roof(app, evidence_of)
+    _register_prices(app, evidence_of)
+    _register_script(app)
 
-    @app.callback(
-        Output("saturation-run", "value"), Input("saturation-asked", "data"), prevent_initial_call=True
-    )
+
+def _register_run(app: Dash, evidence_of: EvidenceOf, num_runs: int) -> None:
+    @app.callback(Output("saturation-run", "value"), Input("saturation-asked", "data"))
     def choose(asked: object) -> int:
         """The run that the address names, else the one with the most sizes."""
-        if isinstance(asked, int) and 0 <= asked < len(runs):
-            return asked
-        return evidence_of.richest()
+        return asked if isinstance(asked, int) and 0 <= asked < num_runs else evidence_of.richest()
 
     @app.callback(
-        {part: Output(f"saturation-{part}", kind) for part, kind in PARTS.items()},
+        {**_outputs(PARTS), "drawn": Output("saturation-drawn", "data")},
         Input("saturation-run", "value"),
         Input("saturation-theme", "data"),
         Input("saturation-tick", "n_intervals"),
         prevent_initial_call=True,
     )
     def fill(index: int | None, theme: str | None, tick: int | None) -> dict[str, object]:
-        """All that depends on the run, as far as it has been written, and on the theme."""
-        colours = THEMES.get(theme or "", THEMES["light"])
-        chosen = index if isinstance(index, int) and 0 <= index < len(runs) else evidence_of.richest()
+        """All that depends on the run alone, as far as it has been written, and on the theme."""
+        colours, drawn = _theme(theme), {"run": index, "theme": theme, "tick": tick}
+        if index is None:
+            return {**unreadable("No run is chosen.", colours), "drawn": None}
         try:
-            return parts_of(evidence_of(chosen), chunk_marks(runs, chosen), colours)
+            return {**parts_of(evidence_of(index), colours), "drawn": drawn}
         except TraceError as error:
-            return unreadable(str(error), colours)
+            return {**unreadable(str(error), colours), "drawn": None}
 
+
+def _register_roof(app: Dash, evidence_of: EvidenceOf) -> None:
+    @app.callback(
+        _outputs(ROOF_PARTS),
+        Input("saturation-drawn", "data"),
+        Input("saturation-roof", "value"),
+        State("saturation-theme", "data"),
+        prevent_initial_call=True,
+    )
+    def draw(drawn: Mapping[str, Any] | None, by: str | None, theme: str | None) -> dict[str, object]:
+        """The roofline, of forwards or of operators."""
+        if drawn is None:
+            return unreadable_roof(_theme(theme))
+        evidence = evidence_of(drawn["run"])
+        path = str(evidence.timeline.path)
+        return roof_parts(evidence.board, by if by in ROOFS else ROOFS[0], path, _theme(theme))
+
+
+def _register_prices(app: Dash, evidence_of: EvidenceOf) -> None:
+    @app.callback(
+        Output("saturation-priced", "data"),
+        Input("saturation-drawn", "data"),
+        State("saturation-priced", "data"),
+        State("saturation-limits", "data"),
+        running=[(Output("saturation-working", "hidden"), False, True)],
+        prevent_initial_call=True,
+    )
+    def try_rows(
+        drawn: Mapping[str, Any] | None, priced: int | None, limits: Mapping[str, str] | None
+    ) -> object:
+        """Try the workload of a run under every row's options, which takes seconds: once it is drawn."""
+        if drawn is None or drawn["run"] == priced:
+            return no_update
+        evidence_of.advise(drawn["run"], read_wanted(limits or {})[0].limits)
+        return drawn["run"]
+
+    @app.callback(
+        {
+            **_outputs(ADVICE_PARTS),
+            "answer": Output("saturation-answer", "children", allow_duplicate=True),
+            "throughput": Output("saturation-throughput", "figure", allow_duplicate=True),
+        },
+        Input("saturation-drawn", "data"),
+        Input("saturation-priced", "data"),
+        Input("saturation-limits", "data"),
+        Input("saturation-policy", "value"),
+        State("saturation-theme", "data"),
+        prevent_initial_call=True,
+    )
+    def mark(
+        drawn: Mapping[str, Any] | None,
+        priced: int | None,
+        limits: Mapping[str, str] | None,
+        policy: str | None,
+        theme: str | None,
+    ) -> dict[str, object]:
+        """Choose among the rows under the limits, and mark what breaks them."""
+        advice = None if drawn is None or drawn["run"] != priced else evidence_of.advised(drawn["run"])
+        if drawn is None or not isinstance(advice, Advice):
+            reason = advice if isinstance(advice, str) else None
+            return {**no_advice(reason), "throughput": no_update}
+        wanted, _ = read_wanted(limits or {})
+        advice = advice.under(wanted.limits)
+        if wanted.decodes is not None:
+            advice = riding(advice, wanted.decodes)
+        evidence = evidence_of(drawn["run"])
+        figure = _marked(evidence, _theme(theme), advice)
+        parts = advice_parts(evidence, advice, policy)
+        return {**parts, "throughput": figure}
+
+
+def _marked(evidence: Evidence, theme: Theme, advice: Advice) -> Patch:
+    """The lines and labels of the figure that is there, anew."""
+    board, figure = evidence.board, Patch()
+    for part, value in overlay(board.report, theme, marks_of(evidence, advice), curves_of(board)).items():
+        figure["layout"][part] = value
+    return figure
+
+
+def _register_script(app: Dash) -> None:
+    """The sliders' words and the address, which the page's script keeps."""
     app.clientside_callback(
-        ClientsideFunction("saturation", "asked"),
-        Output("saturation-asked", "data"),
-        Output("saturation-theme", "data"),
-        Input("saturation-asked", "id"),
+        ClientsideFunction("saturation", "slide"),
+        *(Output(f"saturation-{_id(key)}-words", "children") for key in SLIDERS),
+        *(Input(f"saturation-{_id(key)}", "value") for key in SLIDERS),
+        State("saturation-steps", "data"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("saturation", "remember"),
         Output("saturation-run", "className"),
         Input("saturation-run", "value"),
+        Input("saturation-policy", "value"),
+        Input("saturation-roof", "value"),
         prevent_initial_call=True,
     )
 
 
-def _choice(runs: Sequence[Run]) -> html.Div:
-    options = [{"label": run.heading, "value": run.index} for run in runs]
-    radio = dcc.RadioItems(options, id="saturation-run", inline=True, className="runs")
-    sources = {provenance(run.timeline) for run in runs}  # of all runs alike, it stands in the top bar
-    return html.Div(
-        [
-            html.Span("run", id="saturation-run-label"),
-            radio,
-            html.Span(id="saturation-badge", className="source", hidden=len(sources) == 1),
-        ],
-        className="saturation-choice",
-        role="group",
-        **aria(labelledby="saturation-run-label"),
-    )
+def _outputs(parts: Mapping[str, str]) -> dict[str, Output]:
+    return {part: Output(f"saturation-{part}", kind) for part, kind in parts.items()}
 
 
-def _any_live(runs: Sequence[Timeline]) -> bool:
-    return any(run.trace.live for run in runs)
+def _theme(name: str | None) -> Theme:
+    return THEMES.get(name or "", THEMES["light"])
 
 
-def _throughput(theme: str) -> html.Section:
-    return html.Section(
-        [
-            _graph("throughput", "Throughput and forward time against tokens", theme, THROUGHPUT_HEIGHT),
-            html.P(id="saturation-throughput-caption", className="caption"),
-            _table("sizes", "Table of the sizes"),
-            html.H2("What the point rests on"),
-            html.Dl(id="saturation-basis", className="facts"),
-        ],
-        **aria(label="Throughput and forward time"),
-    )
-
-
-def _roofline(theme: str) -> html.Section:
-    return html.Section(
-        [
-            html.H2("Roofline of the forwards"),
-            html.P(id="saturation-ceilings", className="caption"),
-            _graph("roofline", "FLOP/s of forwards against FLOP per byte", theme, ROOFLINE_HEIGHT),
-            html.P(id="saturation-roofline-caption", className="caption"),
-            html.Div(id="saturation-modes"),
-            _table("forwards", "Table of forwards"),
-        ],
-        **aria(label="Roofline"),
-    )
-
-
-def _graph(name: str, label: str, theme: str, height: int) -> html.Div:
-    figure = empty(THEMES.get(theme, THEMES["light"]), height, _READING)
-    size = {"height": f"{height}px"}
-    graph = dcc.Graph(id=f"saturation-{name}", figure=figure, config=CONFIG, style=size)
-    return html.Div(graph, role="img", **aria(label=f"{label}; the table below holds the numbers"))
-
-
-def _table(name: str, title: str) -> html.Details:
-    return html.Details([html.Summary(title), html.Div(id=f"saturation-{name}", className="scroll")])
+def _id(key: str) -> str:
+    return key.replace("_", "-")

@@ -2,49 +2,48 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from string import ascii_uppercase
 from threading import Lock
 from typing import Any
 
-import polars as pl
-
-from profiler.ceilings import Ceilings
-from profiler.ceilings_store import ceilings_of_trace
-from profiler.roofline import Roof, mode_summary, roof_for, roofline_points, sample_by_mode, simulated_roof
-from profiler.saturation import prefill_points
-from profiler.saturation_report import SaturationReport, saturation_report
+from engine.errors import ConfigError, EngineError
+from profiler.advice import Advice, advise
+from profiler.forward_fit_setting import shared_setting
+from profiler.points import prefill_points
+from profiler.price_rows import Limits
+from profiler.saturation_board import SaturationBoard, saturation_board
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
 from traces.reader import Trace, open_trace
-from ui.web.figures.roofline import DRAWN_PER_MODE
 from ui.web.figures.throughput_marks import ChunkMark
-from ui.web.runs import Run, make_runs
+from ui.web.runs import make_runs
 
 __all__ = ["Evidence", "EvidenceOf", "chunk_marks"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A run's saturation report and its forwards under the roof."""
+    """A run's board, and the chunk sizes that it and runs of the same setup were made with."""
 
     timeline: Timeline
-    report: SaturationReport
-    ceilings: Ceilings | None
-    roof: Roof | None
-    modes: pl.DataFrame  # of `mode_summary`
-    sample: pl.DataFrame  # of `sample_by_mode`
+    board: SaturationBoard
+    chunks: Sequence[ChunkMark]
 
 
 class EvidenceOf:
-    """Evidence of each run, kept unless the run still grows.
+    """Evidence and advice of each run, kept unless the run still grows.
 
     It opens traces anew, so that whole tables are let go, and no other thread reads by the same object.
     """
 
     def __init__(self, runs: Sequence[Timeline]) -> None:
+        self._timelines = runs
         self._runs = make_runs(runs)
-        self._lock = Lock()  # two requests at once compute one evidence
+        self._lock, self._advice_lock = Lock(), Lock()  # two requests at once compute one evidence
         self._kept: dict[int, Evidence] = {}
+        self._advice: dict[int, Advice | str] = {}
+        self._tried_for: dict[int, Limits] = {}
         self._richest: int | None = None
 
     def __call__(self, index: int) -> Evidence:
@@ -54,10 +53,27 @@ class EvidenceOf:
             if kept is not None:
                 return kept
             trace = open_trace(self._runs[index].timeline.path)
-            evidence = _evidence(self._runs[index], trace)
+            marks = chunk_marks(self._timelines, index)
+            evidence = Evidence(self._timelines[index], saturation_board(trace), marks)
             if trace.sealed:
                 self._kept[index] = evidence
             return evidence
+
+    def advise(self, index: int, limits: Limits) -> Advice | str:
+        """Advice for a run's workload, or why there is none; takes seconds, and is kept.
+
+        Forward times are fitted to all runs of its setup together; a sweep takes a workload of theirs. A run
+        that grows is tried anew, and so is one none of whose rows keeps the limits: smaller chunks may.
+        """
+        with self._advice_lock:
+            if not self._is_told(index, limits):
+                self._advice[index] = self._advised(index, limits)
+                self._tried_for[index] = limits
+            return self._advice[index]
+
+    def advised(self, index: int) -> Advice | str | None:
+        """What `advise` gave last; None before it did."""
+        return self._advice.get(index)
 
     def richest(self) -> int:
         """Index of the run to show first: a sweep, else the run with the most distinct sizes."""
@@ -67,11 +83,31 @@ class EvidenceOf:
                 self._richest = sweeps[0] if sweeps else max(range(len(self._runs)), key=self._sizes)
             return self._richest
 
+    def _is_told(self, index: int, limits: Limits) -> bool:
+        advice = self._advice.get(index)
+        if advice is None or not self._timelines[index].trace.sealed:
+            return False
+        if isinstance(advice, str) or limits == self._tried_for[index]:
+            return True
+        return advice.choose(limits).row is not None
+
+    def _advised(self, index: int, limits: Limits) -> Advice | str:
+        try:
+            own = open_trace(self._runs[index].timeline.path)
+            return advise([own, *self._alike(own, index)], limits)
+        except (EngineError, TraceError) as error:
+            return str(error)
+
+    def _alike(self, own: Trace, index: int) -> list[Trace]:
+        """The other runs whose forwards tell of the same model on the same machine."""
+        others = [run.timeline.path for run in self._runs if run.index != index]
+        return [trace for path in others if (trace := _opened(path)) is not None and _same(own, trace)]
+
     def _sizes(self, index: int) -> int:
         if len(self._runs) == 1:
             return 0
         try:
-            return prefill_points(open_trace(self._runs[index].timeline.path))["tokens"].n_unique()
+            return prefill_points(open_trace(self._runs[index].timeline.path)).num_sizes
         except TraceError:  # said when the run is chosen
             return 0
 
@@ -91,14 +127,20 @@ def chunk_marks(runs: Sequence[Timeline], chosen: int) -> list[ChunkMark]:
     ]
 
 
-def _evidence(run: Run, trace: Trace) -> Evidence:
-    roof = simulated_roof(trace.meta)
-    ceilings = None if roof else ceilings_of_trace(trace.meta)
-    model = trace.meta.get("model")
-    roof = roof or roof_for(ceilings, model.get("dtype") if isinstance(model, Mapping) else None)
-    points = roofline_points(trace, roof)
-    sample = sample_by_mode(points, DRAWN_PER_MODE)
-    return Evidence(run.timeline, saturation_report(trace), ceilings, roof, mode_summary(points), sample)
+def _opened(path: Path) -> Trace | None:
+    """None if it cannot be read, which its own page says."""
+    try:
+        return open_trace(path)
+    except TraceError:
+        return None
+
+
+def _same(own: Trace, other: Trace) -> bool:
+    try:
+        shared_setting([own, other])
+    except ConfigError:
+        return False
+    return True
 
 
 def _setup(meta: Mapping[str, Any]) -> tuple[object, ...] | None:

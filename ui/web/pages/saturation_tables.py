@@ -1,25 +1,26 @@
-"""The tables behind the Saturation page's charts."""
+"""The tables behind the Saturation page's curve, its model of a forward, memory and FLOPs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-import polars as pl
 from dash import html
 
+from profiler.flops_conventions import FlopsConventions
+from profiler.forward_model import ForwardModel
+from profiler.memory import MemoryRow
 from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
-from ui.si_words import flop_rate, intensity, percent
-from ui.web.figures.roofline import MODES
+from ui.model_words import flops, term_words
+from ui.si_words import percent
 from ui.web.metric_heads import head, name_head
-from ui.words import UNKNOWN, count, rate, seconds
+from ui.web.numbers_table import MOST_ROWS, cut_note, numbers_table
+from ui.words import UNKNOWN, binary_bytes, count, rate, seconds
 
-__all__ = ["forwards_table", "modes_table", "sizes_table"]
-
-_MOST_ROWS = 60
+__all__ = ["conventions_table", "memory_table", "residuals_table", "sizes_table", "terms_table"]
 
 
 def sizes_table(report: SaturationReport) -> list[html.P | html.Table]:
     """One row a measured size."""
-    sizes = evenly(report.sizes, ("tokens",), _MOST_ROWS)
+    sizes = evenly(report.sizes, ("tokens",), MOST_ROWS)
     heads = [
         head("size_tokens", "tokens"),
         head("size_forwards", "forwards"),
@@ -41,79 +42,80 @@ def sizes_table(report: SaturationReport) -> list[html.P | html.Table]:
         )
         for size in sizes.iter_rows(named=True)
     ]
-    return [*_cut("sizes", report.sizes.height), _table("Sizes of forwards", heads, rows)]
+    return [*cut_note("sizes", report.sizes.height), numbers_table("Sizes of forwards", heads, rows)]
 
 
-def modes_table(modes: pl.DataFrame) -> html.Table:
-    """One row a mode."""
+def conventions_table(conventions: FlopsConventions) -> html.Table:
+    """The three ways of counting side by side, over all forwards of the trace."""
     heads = [
-        name_head("mode"),
-        head("mode_forwards", "forwards"),
-        head("intensity", "FLOP/byte, median"),
-        head("flops_per_s", "FLOP/s, median"),
-        head("flops_per_s", "best"),
-        head("roof_share", "of the roof, median"),
-        head("above_roof", "above it"),
+        name_head("convention"),
+        head("flops_total", "FLOPs"),
+        head("flops_ratio", "against exact"),
+    ]
+    names = {"exact": "exact", "sglang": "SGLang's estimator", "naive": "naive"}
+    rows = [
+        (name, flops(conventions.total[key]), _times(conventions.ratio(key))) for key, name in names.items()
+    ]
+    return numbers_table("FLOPs by convention", heads, rows)
+
+
+def memory_table(rows: Iterable[MemoryRow]) -> html.Table:
+    """What the device's memory holds at each chunk size."""
+    heads = [
+        head("chunk_tokens", "chunk"),
+        head("activation_bytes", "activations"),
+        head("kept_free", "kept free"),
+        head("kv_tokens", "KV tokens"),
+        head("memory_requests", "requests"),
+    ]
+    cells = [
+        (
+            "whole prompts" if row.chunk_tokens is None else count(row.chunk_tokens),
+            binary_bytes(row.activation_bytes) + (" *" if row.extrapolated else ""),
+            binary_bytes(row.kept_free_bytes),
+            count(row.kv_tokens),
+            count(row.requests),
+        )
+        for row in rows
+    ]
+    return numbers_table("Memory by chunk size", heads, cells)
+
+
+def terms_table(model: ForwardModel) -> html.Table:
+    """The model's terms with their intervals, and what was expected of them."""
+    heads = [
+        name_head("term"),
+        head("model_term", "value"),
+        head("model_interval", "95 % interval"),
+        head("model_expected", "expected"),
+        name_head("source"),
+        head("model_rate", "stands for"),
+    ]
+    rows = [(t.name, t.value, t.interval, t.expected, t.source, t.rate) for t in term_words(model)]
+    return numbers_table("Terms of the model of a forward", heads, rows)
+
+
+def residuals_table(model: ForwardModel) -> html.Table:
+    """How far forwards of each layout lie from the model."""
+    heads = [
+        name_head("forwards of"),
+        head("size_forwards", "forwards"),
+        head("model_bias", "bias"),
+        head("model_typical", "typical"),
+        head("model_rms", "root mean square"),
     ]
     rows = [
         (
-            MODES[mode["mode"]].word,
-            count(mode["forwards"]),
-            _number(mode["intensity"]),
-            flop_rate(mode["flops_per_s"]),
-            flop_rate(mode["best_flops_per_s"]),
-            percent(mode["roof_share"]),
-            count(mode["above_roof"]),
+            part.kind,
+            count(part.forwards),
+            f"{part.bias * 100:+.1f} %",
+            f"{part.typical * 100:.1f} %",
+            f"{part.rms * 100:.1f} %",
         )
-        for mode in modes.iter_rows(named=True)
+        for part in model.residuals
     ]
-    return _table("Forwards by mode", heads, rows)
+    return numbers_table("Residuals of the model of a forward", heads, rows)
 
 
-def forwards_table(sample: pl.DataFrame) -> list[html.P | html.Table]:
-    """Some of the drawn forwards, one a row, by intensity."""
-    drawn = evenly(sample, ("intensity", "flops_per_s", "forward_id"), _MOST_ROWS)
-    heads = [
-        name_head("forward"),
-        name_head("mode"),
-        head("forward_tokens", "tokens"),
-        head("forward_time", "time"),
-        head("intensity", "intensity"),
-        head("flops_per_s", "FLOP/s"),
-        head("roof_share", "of the roof"),
-    ]
-    rows = [
-        (
-            f"#{forward['forward_id']}",
-            MODES[forward["mode"]].word,
-            count(forward["tokens"]),
-            seconds(forward["time_ns"] / 1e9),
-            intensity(forward["intensity"]),
-            flop_rate(forward["flops_per_s"]),
-            percent(forward["roof_share"]),
-        )
-        for forward in drawn.iter_rows(named=True)
-    ]
-    return [*_cut("drawn forwards", sample.height), _table("Forwards", heads, rows)]
-
-
-def _cut(of: str, height: int) -> list[html.P]:
-    """Says that not all rows are here, where that is so."""
-    if height <= _MOST_ROWS:
-        return []
-    return [html.P(f"{_MOST_ROWS} of {count(height)} {of}, at even steps", className="caption")]
-
-
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else intensity(value).split()[0]
-
-
-def _table(caption: str, heads: Sequence[html.Th], rows: Iterable[Sequence[str]]) -> html.Table:
-    return html.Table(
-        [
-            html.Caption(caption, className="sr-only"),
-            html.Thead(html.Tr(heads)),
-            html.Tbody([html.Tr([html.Td(cell) for cell in row]) for row in rows]),
-        ],
-        className="numbers",
-    )
+def _times(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else f"× {ratio:.3f}"

@@ -1,29 +1,34 @@
-"""The Saturation page's parts: figures, captions and words, from the evidence of a run."""
+"""The Saturation page's parts that depend on the run alone: curve, fit, model, memory, decodes, FLOPs."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dash import html
 from dash.development.base_component import Component
 
-from profiler.ceilings import machine_of
+from profiler.saturation_board import SaturationBoard
+from profiler.saturation_report import SaturationReport
 from profiler.saturation_words import answer, basis, price, sweep_command
+from ui.model_words import attention_words, model_words, residual_words
 from ui.palette import Theme
-from ui.program import program
-from ui.si_words import bandwidth, dtype_word, flop_rate
-from ui.web.figures.roofline import HEIGHT as ROOFLINE_HEIGHT
-from ui.web.figures.roofline import MODES, roofline_figure
+from ui.si_words import percent
+from ui.web.figures.decodes import HEIGHT as DECODES_HEIGHT
+from ui.web.figures.decodes import decodes_figure
+from ui.web.figures.memory import HEIGHT as MEMORY_HEIGHT
+from ui.web.figures.residuals import HEIGHT as RESIDUALS_HEIGHT
+from ui.web.figures.residuals import residuals_figure
 from ui.web.figures.style import empty
-from ui.web.figures.throughput import DRAWN_OTHERS, DRAWN_POINTS, throughput_figure
+from ui.web.figures.throughput import DRAWN_OTHERS, DRAWN_POINTS, ModelCurves, throughput_figure
 from ui.web.figures.throughput import HEIGHT as THROUGHPUT_HEIGHT
-from ui.web.figures.throughput_marks import ChunkMark
-from ui.web.names import shown
+from ui.web.figures.throughput_marks import Marks
+from ui.web.metric_heads import named
 from ui.web.pages.saturation_evidence import Evidence
-from ui.web.pages.saturation_tables import forwards_table, modes_table, sizes_table
+from ui.web.pages.saturation_memory import memory_parts
+from ui.web.pages.saturation_tables import conventions_table, residuals_table, sizes_table, terms_table
 from ui.web.runs import provenance
 from ui.words import count, name
 
-__all__ = ["PARTS", "parts_of", "unreadable"]
+__all__ = ["PARTS", "curves_of", "parts_of", "plain_marks", "unreadable"]
 
 PARTS = {
     "answer": "children",
@@ -33,51 +38,95 @@ PARTS = {
     "throughput-caption": "children",
     "sizes": "children",
     "basis": "children",
-    "ceilings": "children",
-    "roofline": "figure",
-    "roofline-caption": "children",
-    "modes": "children",
-    "forwards": "children",
+    "residuals": "figure",
+    "terms": "children",
+    "decodes": "figure",
+    "decodes-said": "children",
+    "decodes-sizes": "children",
+    "memory": "figure",
+    "memory-said": "children",
+    "memory-table": "children",
+    "conventions": "children",
 }
-"""Every part of the page that depends on a run, and the property that holds it."""
+"""Every part of the page that depends on the run alone, and the property that holds it."""
 
+_FIGURES = {
+    "throughput": THROUGHPUT_HEIGHT,
+    "residuals": RESIDUALS_HEIGHT,
+    "decodes": DECODES_HEIGHT,
+    "memory": MEMORY_HEIGHT,
+}
 _MOST_CHUNKS_SAID = 2
+_DIPS_SAID = 4
+_ENTRIES = {
+    "fit": "fit",
+    "raw": "first_reach",
+    "points": "size_forwards",
+    "plateau": "plateau",
+    "dips": "dips",
+}
 
 
-def parts_of(evidence: Evidence, chunks: Sequence[ChunkMark], theme: Theme) -> dict[str, object]:
-    """All parts for a run; `chunks` are the chunk sizes in use that its curve says something of."""
-    report = evidence.report
-    said = [mark.tokens for mark in chunks] if len(chunks) <= _MOST_CHUNKS_SAID else []
+def parts_of(evidence: Evidence, theme: Theme) -> dict[str, object]:
+    """All parts for a run."""
+    board = evidence.board
+    report = board.report
+    said = [mark.tokens for mark in evidence.chunks] if len(evidence.chunks) <= _MOST_CHUNKS_SAID else []
     return {
         "answer": answer(report, said),
         "price": _price(evidence),
         "badge": f"◇ {provenance(evidence.timeline)}",
-        "throughput": throughput_figure(report, theme, chunks),
+        "throughput": throughput_figure(report, theme, plain_marks(evidence), curves_of(board)),
         "throughput-caption": _throughput_caption(evidence),
         "sizes": sizes_table(report),
-        "basis": [part for head, text in basis(report) for part in (html.Dt(head), html.Dd(text))],
-        "ceilings": _ceilings(evidence),
-        "roofline": roofline_figure(evidence.sample, evidence.roof, theme),
-        "roofline-caption": _roofline_caption(evidence),
-        "modes": modes_table(evidence.modes),
-        "forwards": forwards_table(evidence.sample),
+        "basis": _basis(evidence),
+        "residuals": residuals_figure(report, theme),
+        "terms": [] if board.model is None else [terms_table(board.model), residuals_table(board.model)],
+        "decodes": decodes_figure(board.decode, theme, board.lacking.get("decode", "")),
+        "decodes-said": "" if board.decode is None else decodes_words(board.decode),
+        "decodes-sizes": "" if board.decode is None else sizes_table(board.decode),
+        **memory_parts(board, [mark.tokens for mark in evidence.chunks], theme),
+        "conventions": conventions_table(board.conventions),
     }
+
+
+def plain_marks(evidence: Evidence) -> Marks:
+    """What is marked before there is a price list."""
+    board = evidence.board
+    return Marks(evidence.chunks, ridge_tokens=board.ridge_tokens, modelled=board.model is not None)
+
+
+def curves_of(board: SaturationBoard) -> ModelCurves:
+    """The model's curves of a board."""
+    return ModelCurves(board.plain, board.behind)
 
 
 def unreadable(reason: str, theme: Theme) -> dict[str, object]:
     """All parts for a trace that cannot be read: why, and nothing else."""
     nothing = dict.fromkeys(PARTS, "")
-    figures = {
-        "throughput": empty(theme, THROUGHPUT_HEIGHT, "not readable"),
-        "roofline": empty(theme, ROOFLINE_HEIGHT, "not readable"),
-    }
+    figures = {part: empty(theme, height, "not readable") for part, height in _FIGURES.items()}
     return {**nothing, **figures, "answer": "This trace cannot be read.", "price": reason}
 
 
+def decodes_words(report: SaturationReport) -> str:
+    """How many decode rows fill a forward."""
+    found = report.found
+    if found.status == "ok" and found.tokens is not None:
+        return (
+            f"{count(found.tokens)} decode rows fill a forward [{count(found.low)}, {count(found.high)}]: "
+            f"{found.layout}."
+        )
+    if found.status == "not_saturated":
+        largest = report.sizes["tokens"][-1]
+        return f"Up to {count(largest)} decode rows throughput still rises: {found.layout}."
+    return f"{count(found.num_sizes)} batch sizes of decode rows alone; a fit needs 8."
+
+
 def _price(evidence: Evidence) -> list[Component | str]:
-    simulated = evidence.timeline.trace.meta.get("provenance") == "simulated"
-    command = None if simulated else sweep_command(evidence.report, _model(evidence))
-    said: list[Component | str] = [price(evidence.report, simulated=simulated)]
+    simulated = evidence.board.provenance == "simulated"
+    report = evidence.board.report
+    command = None if simulated else sweep_command(report, _model(evidence))
+    said: list[Component | str] = [price(report, simulated=simulated)]
     return said if command is None else [*said, " ", html.Code(command)]
 
 
@@ -88,8 +137,42 @@ def _model(evidence: Evidence) -> str:
     return shlex.quote(name(path)) if isinstance(path, str) and path else "M"
 
 
+def _basis(evidence: Evidence) -> list[Component]:
+    """What the point rests on, then the model of a forward, a line each."""
+    board = evidence.board
+    lines = [*basis(board.report), *_dips(board.report)]
+    if board.model is None:
+        lines.append(("model", f"none: {board.lacking['model']}"))
+    else:
+        lines.append(("model", model_words(board.model)))
+        lines.append(("attention", attention_words(board.model)))
+        lines.append(("residuals", residual_words(board.model)))
+    if board.behind is None:
+        lines.append(("prefix", f"no dashed curve: {board.lacking['behind']}"))
+    entries = {**_ENTRIES, "model": "model_formula", "attention": "model_term", "residuals": "model_rms"}
+    parts: list[Component] = []
+    for head, text in lines:
+        more = named(entries[head]) if head in entries else {}
+        parts += [html.Dt(head, **more), html.Dd(text)]
+    return parts
+
+
+def _dips(report: SaturationReport) -> list[tuple[str, str]]:
+    """Where throughput dips below the fit, the deepest first."""
+    dips = sorted(report.found.dips, key=lambda dip: -dip.depth)
+    if not dips:
+        return []
+    told = [f"{percent(dip.depth)} at {_span(dip.first, dip.last)}" for dip in dips[:_DIPS_SAID]]
+    more = f" and {count(len(dips) - _DIPS_SAID)} more" if len(dips) > _DIPS_SAID else ""
+    return [("dips", f"▲ {', '.join(told)}{more} tokens: kept, they do not move the point")]
+
+
+def _span(first: int, last: int) -> str:
+    return count(first) if first == last else f"{count(first)}–{count(last)}"
+
+
 def _throughput_caption(evidence: Evidence) -> str:
-    report = evidence.report
+    report = evidence.board.report
     told = ["○ a forward of one prompt without a prefix" + _part_drawn(report.points.height, DRAWN_POINTS)]
     if report.others.height:
         told.append(
@@ -97,52 +180,12 @@ def _throughput_caption(evidence: Evidence) -> str:
         )
     if report.best_tokens_per_s is not None:
         told.append("line: the fit")
+    if report.found.dips:
+        told.append("▼ dip: kept, does not move the point")
+    if evidence.board.behind is not None:
+        told.append("dashed: behind a prefix, by the model of a forward")
     return " · ".join(told)
 
 
 def _part_drawn(height: int, most: int) -> str:
     return f" ({count(most)} of {count(height)} drawn, evenly by size)" if height > most else ""
-
-
-def _roofline_caption(evidence: Evidence) -> list[Component | str]:
-    parts: list[Component | str] = []
-    for mode, forwards in evidence.modes.select("mode", "forwards").iter_rows():
-        mark = MODES[mode]
-        drawn = evidence.sample.filter(evidence.sample["mode"].eq_missing(mode)).height
-        part = (
-            "" if drawn == forwards else f" ({count(drawn)} of {count(forwards)} drawn, evenly by intensity)"
-        )
-        glyph = html.Span(mark.glyph, style={"color": mark.fill, "WebkitTextStroke": f"1px {mark.edge}"})
-        parts += [glyph, f" {mark.word}{part}  "]
-    if evidence.sample["above_roof"].any():
-        parts.append("◯ above the roof: it mostly reads, which is faster than a copy, or a cache helped")
-    return parts
-
-
-def _ceilings(evidence: Evidence) -> str | list[Component | str]:
-    """The roof in words, or why there is none and what would give one."""
-    meta = evidence.timeline.trace.meta
-    machine, ceilings, roof = machine_of(meta.get("hardware")), evidence.ceilings, evidence.roof
-    if ceilings is None and roof is not None:
-        return (
-            f"Peaks of the simulated {shown(str(meta['hardware'].get('name')))}, each GPU: "
-            f"{dtype_word(roof.dtype)} {flop_rate(roof.flops_per_s)}, memory {bandwidth(roof.bytes_per_s)}. "
-            "Forwards lie below them by the shares that the cost model assumes."
-        )
-    if machine is None:
-        return "The trace does not say what machine it is from, so no ceilings are drawn."
-    if ceilings is None:
-        threads = "" if machine.threads is None else f"--threads {machine.threads} "
-        command = f"{program()} ceilings {threads}{shlex.quote(str(evidence.timeline.path))}"
-        lacking = f"No ceilings were measured for {shown(machine.label)}. To measure them there: "
-        return [lacking, html.Code(command)]
-    if roof is None:
-        known = ", ".join(dtype_word(rate.dtype) for rate in ceilings.gemm)
-        return (
-            f"The ceilings of {shown(machine.label)} are of {known}, not of this run's dtype: none is drawn."
-        )
-    return (
-        f"{shown(machine.label)}: {dtype_word(roof.dtype)} {flop_rate(roof.flops_per_s)}, "
-        f"copy {bandwidth(roof.bytes_per_s)}, measured {ceilings.date[:10]}"
-        + (", while other programs ran: may be too low" if ceilings.busy else "")
-    )

@@ -1,0 +1,95 @@
+"""The Saturation page's parts that depend on what a person accepts: the choice, the price list, the marks."""
+
+from dataclasses import replace
+
+from dash import html, no_update
+from dash.development.base_component import Component
+
+from profiler.advice import Advice
+from profiler.advice_words import answer, basis, reasons
+from ui.si_words import percent
+from ui.web.figures.throughput_marks import Marks
+from ui.web.pages.saturation_evidence import Evidence
+from ui.web.pages.saturation_prices import policy_of, price_table, whole_list
+from ui.web.pages.saturation_view import plain_marks
+from ui.words import count, plural
+
+__all__ = ["ADVICE_PARTS", "advice_parts", "marks_of", "no_advice"]
+
+ADVICE_PARTS = {
+    "answer": "children",
+    "advice": "children",
+    "prices": "children",
+    "prices-note": "children",
+    "all-prices": "children",
+    "advice-basis": "children",
+}
+"""Every part of the page that depends on the limits, and the property that holds it."""
+
+_LEAST_MARGIN = 0.005
+
+
+def advice_parts(evidence: Evidence, advice: Advice, policy: str | None) -> dict[str, object]:
+    """All parts; the rows of `policy` are shown, or those of the recommended one's."""
+    row = advice.choice.row
+    shown = policy or (None if row is None else policy_of(row.options)) or "prefill-first"
+    return {
+        "answer": _answer(evidence, advice),
+        "advice": _said(advice),
+        "prices": price_table(advice, shown),
+        "prices-note": _note(advice, shown),
+        "all-prices": whole_list(advice),
+        "advice-basis": html.Dl(
+            [part for head, text in basis(advice) for part in (html.Dt(head), html.Dd(text))],
+            className="facts",
+        ),
+    }
+
+
+def no_advice(reason: str | None) -> dict[str, object]:
+    """All parts without a price list; None where it is still to come."""
+    note = "" if reason is None else f"No price list: {reason}."
+    return {**dict.fromkeys(ADVICE_PARTS, ""), "answer": no_update, "prices-note": note}
+
+
+def marks_of(evidence: Evidence, advice: Advice) -> Marks:
+    """What is drawn over the curves of a run."""
+    row = advice.choice.row
+    recommended = None if row is None else row.options.chunk_tokens
+    return replace(plain_marks(evidence), recommended=recommended, limit_s=advice.choice.limits.itl_max_s)
+
+
+def _answer(evidence: Evidence, advice: Advice) -> object:
+    """The first sentence, where the run's own forwards of one prompt do not tell the point."""
+    if evidence.board.report.found.status == "ok":
+        return no_update
+    point = advice.point
+    span = "" if point.low == point.high else f" [{count(point.low)}, {count(point.high)}]"
+    source = "forwards of all runs" if point.by_points else "the model of all forwards"
+    return f"About {plural(point.tokens, 'token')}{span} fill one forward, by {source}."
+
+
+def _said(advice: Advice) -> list[Component | str]:
+    glyph = html.Span("▼ " if advice.choice.row else "✕ ", className="mark")
+    return [glyph, html.B(answer(advice)), " ", " ".join(reasons(advice))]
+
+
+def _note(advice: Advice, shown: str) -> str:
+    """What the columns and the crosses mean."""
+    row = advice.choice.row
+    told = [
+        f"Simulated: the workload through the real scheduler. TTFT long: of the longest prompt, "
+        f"{count(advice.workload.longest_prompt)} tokens; first and last: its forwards."
+    ]
+    if row is None:
+        told.append("Smaller chunks than these may keep the limits: load the page anew to have them tried.")
+    if row is not None and policy_of(row.options) not in (shown, None):
+        told.append("The recommended row is in the list of another policy.")
+    margin = max([advice.margins.decode, *advice.margins.prompts.values()], default=0.0)
+    over = (
+        f", with up to {percent(margin)} added, as measured forwards miss the model"
+        if margin > _LEAST_MARGIN
+        else ""
+    )
+    told.append(f"✕ breaks a limit{over}.")
+    return " ".join(told)
