@@ -1,28 +1,37 @@
-"""Measures forward time against tokens: prompts of chosen lengths, one a forward, in an ordinary engine."""
+"""Measures forward time against tokens, prefixes and decode rows, in an ordinary engine."""
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.config import CHUNKING_OFF, EngineConfig
 from engine.engine import Engine
-from engine.observer import EngineObserver, ForwardRecord
-from engine.request import Request, SamplingParams
-from engine.workload import random_ids
+from engine.observer import EngineObserver
 from profiler.sweep_cases import SweepCase, geometric_sizes, parse_range
-from profiler.sweep_order import Timings, budgeted, repeated, sizes_for
+from profiler.sweep_order import Timings, budgeted, num_sizes_for, repeated
+from profiler.sweep_plan import DECODE_FORWARDS, SweepPlan
+from profiler.sweep_runner import CaseRunner, StepHook
+from profiler.sweep_stock import KVStock
 
-__all__ = ["BuildEngine", "prepare", "run_budget", "run_sweep", "sweep_config", "sweep_sizes"]
+if TYPE_CHECKING:
+    from profiler.sweep_halfway import Halfway  # which loads polars, for the analysis of a trace
+
+__all__ = ["NUM_SIZES", "SIMULATED_SIZES", "BuildEngine", "Sweep", "run_sweep", "sweep_config", "sweep_sizes"]
 
 BuildEngine = Callable[[EngineObserver | None], Engine]
-StepHook = Callable[[ForwardRecord], None]
 
+NUM_SIZES, SIMULATED_SIZES = 10, 24  # of a range, without a budget
 PROBE_SHARE = 0.01  # of the budget: the most that one forward of the probe may take
 WARM_UP_SHARE = 0.05  # of the budget, for the warm-up in all
 PROBE_STEP = 4
+FEW_TOKENS = 16  # of prefix and KV in the warm-up
 
 
-def sweep_sizes(spec: str, count: int = 10) -> list[int]:
+def sweep_sizes(spec: str, count: int = NUM_SIZES) -> list[int]:
     """`count` different sizes from `"LOW:HIGH"` tokens in geometric steps, both ends included.
 
     All sizes of a range that holds fewer. Raises ConfigError when `spec` is no such range.
@@ -46,46 +55,164 @@ def sweep_config(largest: int, page_size: int = 1) -> EngineConfig:
     ).resolve(max_total_tokens=pool, context_length=pool)
 
 
-class CaseRunner:
-    """Runs cases one after another on an engine that has nothing else to do, and times them."""
+class Sweep:
+    """One sweep: what is measured, how it stands, and the engine runs that bring it on."""
 
     def __init__(
-        self, engine: Engine, vocab_size: int, timings: Timings, *, seed: int, on_step: StepHook | None = None
+        self,
+        plan: SweepPlan,
+        *,
+        vocab_size: int,
+        seed: int = 0,
+        num_sizes: int = NUM_SIZES,
+        simulated: bool = False,
+        halfway: "Halfway | None" = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.engine = engine
+        """`num_sizes` in each range, unless a budget chooses. Simulated forwards need no warm-up.
+
+        `halfway` is what a sweep of the same plan had measured before it was broken off. `now_s` is the clock
+        of the budget.
+        """
+        self.plan = plan
+        self.cases = halfway.cases if halfway else plan.cases(num_sizes)
+        self.timings = halfway.timings if halfway else Timings()
         self._vocab_size = vocab_size
-        self._timings = timings
         self._seed = seed
-        self._on_step = on_step
-        self._next_rid = 0
+        self._simulated = simulated
+        self._decode_forwards = 1 if simulated else DECODE_FORWARDS
+        self._halfway = halfway
+        self._now_s = now_s
+        self._start_s: float | None = None  # when the first of the engine runs began
 
-    def warm_up(self, case: SweepCase) -> None:
-        """Run a case for what comes after it: its cost is noted, its time is no measurement."""
-        start_ns = self.engine.clock.now_ns()
-        self._forward(case)
-        self._timings.note(case, (self.engine.clock.now_ns() - start_ns) / 1e9)
+    @property
+    def uncovered(self) -> list[SweepCase]:
+        """Cases of which no forward was measured."""
+        return [case for case in self.cases if not self.timings.repeats(case)]
 
-    def measure(self, case: SweepCase) -> None:
-        """Run a case and note its cost and its device time."""
-        start_ns = self.engine.clock.now_ns()
-        device_s = self._forward(case)
-        self._timings.note(case, (self.engine.clock.now_ns() - start_ns) / 1e9, [device_s])
+    @property
+    def open_forwards(self) -> int | None:
+        """Forwards that are still to be measured; None where a budget decides."""
+        if self.plan.repeats is None:
+            return None
+        open_ = ((case, self.plan.repeats - self.timings.repeats(case)) for case in self.cases)
+        return sum(max(visits, 0) * (self._decode_forwards if case.decode else 1) for case, visits in open_)
 
-    def _forward(self, case: SweepCase) -> float:
-        """Device seconds of a prompt of random token ids, which arrives now and ends with its first token."""
-        rid, self._next_rid = self._next_rid, self._next_rid + 1
-        once = SamplingParams(max_new_tokens=1, ignore_eos=True)
-        prompt = random_ids(case.tokens, self._vocab_size, self._seed, rid)
-        arrival_ns = self.engine.clock.now_ns()
-        self.engine.submit(Request(rid, f"{case.tokens}-{rid}", prompt, once, arrival_ns))
-        device_ns = 0
-        while self.engine.has_work:
-            record = self.engine.step()
-            if record is not None:
-                device_ns += record.result.end_ns - record.result.start_ns
-                if self._on_step is not None:
-                    self._on_step(record)
-        return device_ns / 1e9
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to measure."""
+        return self.open_forwards == 0 or self.left_s <= 0
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget: the warm-up counts, and what was recorded before a resume."""
+        if self.plan.budget_s is None:
+            return math.inf
+        before_s = self._halfway.end_ns / 1e9 if self._halfway else 0.0
+        since_s = 0.0 if self._start_s is None else self._now_s() - self._start_s
+        return self.plan.budget_s - before_s - since_s
+
+    def prepare(self, build: BuildEngine) -> None:
+        """Warm up, recording nothing, and choose as many sizes as the budget has time for.
+
+        Without a budget every size runs once, without a prefix, the largest first and twice. With one a probe
+        goes up from the lowest size in steps of four; then the chosen sizes run once each, smallest first, as
+        far as a twentieth of the budget goes. The largest are not warmed up: what a first forward pays for is
+        little beside the time that they take.
+        """
+        self._start_s = self._now_s()
+        if self._simulated:
+            return
+        runner = self._runner(build(None))
+        if self.plan.budget_s is None:
+            sizes = self._sizes()
+            for case in [*sizes[-1:], *reversed(sizes)]:
+                runner.warm_up(case)
+        else:
+            self._probe(runner, self.plan.budget_s)
+        self._try_stock(build)
+
+    def record(self, build: BuildEngine, recorder: EngineObserver, on_step: StepHook | None = None) -> Engine:
+        """Measure until each case has its repeats or the time is over; returns the recorded engine.
+
+        No forward is begun that is expected to end after the budget, so that it is exceeded by less than one.
+        The caller closes the recorder.
+        """
+        stock = KVStock(self.plan, self._vocab_size, self._seed) if self.plan.needs_stock else None
+        runner = self._runner(build(recorder), stock, on_step)
+        cases = self.cases
+        if stock is not None:
+            runner.lay_in(lambda: self.left_s)
+            cases = [case for case in cases if stock.covers(case)]
+        for case in self._order(cases):
+            runner.measure(case)
+        runner.give_up()
+        return runner.engine
+
+    def _order(self, cases: Sequence[SweepCase]) -> Iterator[SweepCase]:
+        rid = self._first_rid
+        rng = np.random.default_rng([self._seed, rid] if rid else self._seed)
+        if self.plan.repeats is None:
+            return budgeted(cases, self.timings, rng, lambda: self.left_s)
+        return repeated(cases, self.timings, rng, self.plan.repeats)
+
+    @property
+    def _first_rid(self) -> int:
+        return self._halfway.next_rid if self._halfway else 0
+
+    def _runner(
+        self, engine: Engine, stock: KVStock | None = None, on_step: StepHook | None = None
+    ) -> CaseRunner:
+        return CaseRunner(
+            engine,
+            self.timings,
+            vocab_size=self._vocab_size,
+            seed=self._seed,
+            stock=stock,
+            decode_forwards=self._decode_forwards,
+            first_rid=self._first_rid,
+            on_step=on_step,
+        )
+
+    def _sizes(self) -> list[SweepCase]:
+        """The sizes of prompts without a prefix, the smallest first."""
+        return sorted({SweepCase(case.tokens) for case in self.cases if not case.decode})
+
+    def _probe(self, runner: CaseRunner, budget_s: float) -> None:
+        """Learn what sizes cost, choose them if they are open, and warm up the cheap ones."""
+        for case in _steps(self.plan):
+            if self.timings.cost_s(case) > PROBE_SHARE * budget_s:
+                break
+            runner.warm_up(case)
+        if self._halfway is None:
+            count = num_sizes_for(self.plan.cases, self.timings, self.left_s, layouts=self.plan.num_layouts)
+            self.cases = self.plan.cases(count)
+        assert self._start_s is not None
+        end_s = self._start_s + WARM_UP_SHARE * budget_s
+        for case in self._sizes():
+            if self._now_s() + self.timings.cost_s(case) > end_s:
+                break
+            runner.warm_up(case)
+
+    def _try_stock(self, build: BuildEngine) -> None:
+        """A forward behind a prefix, and decodes, so that no recorded one is the first of its kind."""
+        plan = self.plan
+        if not plan.needs_stock:
+            return
+        prefix, rows = min(max(plan.prefixes), FEW_TOKENS), min(plan.most_rows, 2)
+        small = replace(
+            plan,
+            prefixes=(prefix,),
+            batch=(1, rows) if rows else None,
+            kv_tokens=min(plan.kv_tokens, FEW_TOKENS),
+        )
+        stock = KVStock(small, self._vocab_size, self._seed)
+        runner = CaseRunner(build(None), Timings(), vocab_size=self._vocab_size, seed=self._seed, stock=stock)
+        runner.lay_in(lambda: math.inf)
+        if prefix:
+            runner.warm_up(SweepCase(1, prefix))
+        if rows:
+            runner.warm_up(SweepCase(rows, small.kv_tokens, decode=True))
 
 
 def run_sweep(
@@ -101,75 +228,22 @@ def run_sweep(
     """Record `repeats` forwards of each size, in an order shuffled anew for each repeat.
 
     `build` makes an engine on the same executor and clock every time; it is called without an observer for
-    the warm-up, which runs every size once, the largest first and twice, and is recorded nowhere. Prompts are
-    random token ids. Returns the recorded engine; the caller closes the recorder.
+    the warm-up, which is recorded nowhere. Prompts are random token ids. Returns the recorded engine; the
+    caller closes the recorder.
     """
-    cases, timings = [SweepCase(size) for size in sizes], Timings()
-    largest_first = sorted(cases, reverse=True)
-    runner = CaseRunner(build(None), vocab_size, timings, seed=seed)
-    for case in [*largest_first[:1], *largest_first]:
-        runner.warm_up(case)
-    runner = CaseRunner(build(recorder), vocab_size, timings, seed=seed, on_step=on_step)
-    for case in repeated(cases, timings, np.random.default_rng(seed), repeats):
-        runner.measure(case)
-    return runner.engine
+    plan = SweepPlan((min(sizes), max(sizes)), repeats=repeats)
+    sweep = Sweep(plan, vocab_size=vocab_size, seed=seed)
+    sweep.cases = plan.cases_of(sizes, [])
+    sweep.prepare(build)
+    return sweep.record(build, recorder, on_step)
 
 
-def prepare(
-    build: BuildEngine, low: int, high: int, budget_s: float, *, vocab_size: int
-) -> tuple[list[int], Timings]:
-    """Warm up, recording nothing, and choose as many sizes from `low` to `high` as the budget has time for.
-
-    A probe goes up from `low` in steps of four; then the chosen sizes run once each, the smallest first, as
-    far as a twentieth of the budget goes. The largest are not warmed up: what a first forward pays for is
-    little beside the time that they take.
-    """
-    timings = Timings()
-    runner = CaseRunner(build(None), vocab_size, timings, seed=0)
-    clock = runner.engine.clock
-    end_ns = clock.now_ns() + round(budget_s * 1e9)
-    for size in (low, *_steps(low, high)):
-        if timings.cost_s(SweepCase(size)) > PROBE_SHARE * budget_s:
-            break
-        runner.warm_up(SweepCase(size))
-    left_s = (end_ns - clock.now_ns()) / 1e9
-    count = sizes_for(low, high, lambda size: timings.cost_s(SweepCase(size)), left_s)
-    sizes = geometric_sizes(low, high, count)
-    warm_ns = end_ns - round((1 - WARM_UP_SHARE) * budget_s * 1e9)
-    for size in sizes:
-        if clock.now_ns() + timings.cost_s(SweepCase(size)) * 1e9 > warm_ns:
-            break
-        runner.warm_up(SweepCase(size))
-    return sizes, timings
-
-
-def run_budget(
-    build: BuildEngine,
-    recorder: EngineObserver,
-    sizes: Sequence[int],
-    timings: Timings,
-    *,
-    vocab_size: int,
-    budget_s: float,
-    seed: int = 0,
-    on_step: StepHook | None = None,
-) -> Engine:
-    """Record forwards of the sizes that `prepare` chose until each is known well or the time is over.
-
-    `budget_s` is what `prepare` left of it. No forward is begun that is expected to end later, so the budget
-    is exceeded by less than one forward. Returns the recorded engine.
-    """
-    runner = CaseRunner(build(recorder), vocab_size, timings, seed=seed, on_step=on_step)
-    clock = runner.engine.clock
-    end_ns = clock.now_ns() + round(budget_s * 1e9)
-    cases = [SweepCase(size) for size in sizes]
-    order = budgeted(cases, timings, np.random.default_rng(seed), lambda: (end_ns - clock.now_ns()) / 1e9)
-    for case in order:
-        runner.measure(case)
-    return runner.engine
-
-
-def _steps(low: int, high: int) -> Iterator[int]:
-    while low <= high:
-        yield low
-        low *= PROBE_STEP
+def _steps(plan: SweepPlan) -> Iterator[SweepCase]:
+    """The lowest size twice, then steps up to the highest."""
+    if plan.tokens is None:
+        return
+    size, high = plan.tokens
+    yield SweepCase(size)
+    while size <= high:
+        yield SweepCase(size)
+        size *= PROBE_STEP

@@ -13,17 +13,23 @@ _RANGE = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True, order=True)
 class SweepCase:
-    """Forwards of one kind: a prompt's tokens in one piece."""
+    """Forwards of one kind: a piece of one prompt behind a prefix, or decode rows alone."""
 
-    tokens: int  # computed in the forward
+    tokens: int  # computed in the forward: the piece's, or one for each decode row
+    prefix_tokens: int = 0  # KV before them, of each row
+    decode: bool = False
 
     def cost_guess(self, known: Iterable[tuple["SweepCase", float]]) -> float:
         """Seconds that it may take: those of the nearest smaller one times the ratio of tokens; else 0."""
-        smaller = [pair for pair in known if pair[0].tokens <= self.tokens]
+        smaller = [(case, cost_s) for case, cost_s in known if self._is_no_less_than(case)]
         if not smaller:
             return 0.0
         nearest, cost_s = max(smaller)
         return cost_s * self.tokens / nearest.tokens
+
+    def _is_no_less_than(self, case: "SweepCase") -> bool:
+        alike = case.decode == self.decode
+        return alike and case.tokens <= self.tokens and case.prefix_tokens <= self.prefix_tokens
 
 
 def parse_range(spec: str, option: str, unit: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ whatever happens during a pass hits all sizes alike, and no size has all of its 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from profiler.sweep_cases import SweepCase
 
-__all__ = ["Timings", "budgeted", "repeated", "sizes_for"]
+__all__ = ["Timings", "budgeted", "num_sizes_for", "repeated"]
 
 MOST_REPEATS = 8  # of one case in one pass
 EXTRA_COST = 0.5  # what further repeats may add to a pass, as a share of measuring each case once
@@ -21,7 +21,7 @@ ENOUGH_REPEATS = 5  # before a case can be known well
 TIGHT = 0.01  # half width of the 95 % interval of its median time, as a share
 FLOOR = 0.003  # a forward's spread is taken to be no less: few repeats may agree by chance
 PRIOR_REPEATS = 3  # weight of the other cases' spread in that of one case
-FEWEST_SIZES, MOST_SIZES = 16, 24
+FEWEST_SIZES, FEWEST_OF_SEVERAL, MOST_SIZES = 16, 12, 24
 PASSES = 3  # that the number of sizes should leave time for
 
 
@@ -32,16 +32,23 @@ class Timings:
         self._costs: dict[SweepCase, list[float]] = {}
         self._logs: dict[SweepCase, list[float]] = {}
 
-    def note(self, case: SweepCase, cost_s: float, times_s: Iterable[float] = ()) -> None:
-        """A measurement took `cost_s` in all; `times_s` are the device times it gave, none in warm-up."""
+    def note(self, case: SweepCase, cost_s: float, time_s: float | None = None) -> None:
+        """A measurement took `cost_s` in all and gave a device time; one of the warm-up gives none."""
         self._costs.setdefault(case, []).append(cost_s)
-        logs = [math.log(max(time_s, 1e-9)) for time_s in times_s]
-        if logs:
-            self._logs.setdefault(case, []).extend(logs)
+        if time_s is not None:
+            self._logs.setdefault(case, []).append(math.log(max(time_s, 1e-9)))
 
     def repeats(self, case: SweepCase) -> int:
-        """How many device times are known."""
+        """How often it was measured."""
         return len(self._logs.get(case, ()))
+
+    def known_well(self, cases: Sequence[SweepCase]) -> list[bool]:
+        """Whether the 95 % interval of each case's median time is within TIGHT of it."""
+        return [
+            self.repeats(case) >= ENOUGH_REPEATS
+            and 1.96 * math.sqrt(math.pi / 2) * spread / math.sqrt(self.repeats(case)) <= TIGHT
+            for case, spread in zip(cases, self.spreads(cases), strict=True)
+        ]
 
     def cost_s(self, case: SweepCase) -> float:
         """What the next measurement may take; 0 when nothing like it is known."""
@@ -71,17 +78,19 @@ class Timings:
         return 1.4826 * median(abs(log - middle) for log in logs)
 
 
-def sizes_for(low: int, high: int, cost_of: Callable[[int], float], left_s: float) -> int:
-    """How many sizes between `low` and `high` leave time for three passes: 24, or fewer down to 16.
+def num_sizes_for(
+    cases_of: Callable[[int], Sequence[SweepCase]], timings: Timings, left_s: float, *, layouts: int = 1
+) -> int:
+    """How many sizes of a range leave time for three passes: 24, or fewer down to 16; 12 of several layouts.
 
-    `cost_of` says what a forward of so many tokens takes. A pass with its further repeats counts.
+    `cases_of` gives the cases for a number of sizes. A pass with its further repeats counts.
     """
-    for count in range(MOST_SIZES, FEWEST_SIZES, -1):
-        ratio = (high / low) ** (1 / (count - 1))
-        once = sum(cost_of(round(low * ratio**step)) for step in range(count))
+    fewest = FEWEST_SIZES if layouts == 1 else FEWEST_OF_SEVERAL
+    for count in range(MOST_SIZES, fewest, -1):
+        once = sum(map(timings.cost_s, cases_of(count)))
         if once * (1 + (PASSES - 1) * (1 + EXTRA_COST)) <= left_s:
             return count
-    return FEWEST_SIZES
+    return fewest
 
 
 def repeated(
@@ -114,18 +123,13 @@ def _next_pass(cases: Sequence[SweepCase], timings: Timings) -> list[SweepCase]:
     unseen = [case for case in cases if not timings.repeats(case)]
     if unseen:
         return unseen
-    spreads = dict(zip(cases, timings.spreads(cases), strict=True))
-    loose = [case for case in cases if not _known_well(timings.repeats(case), spreads[case])]
+    open_ = ~np.array(timings.known_well(cases), dtype=bool)
+    loose = [case for case, is_open in zip(cases, open_, strict=True) if is_open]
+    spreads = np.array(timings.spreads(cases))[open_]
     costs = np.array([max(timings.cost_s(case), 1e-9) for case in loose])
     # Repeats in proportion to spread / root of cost make the sum of squared errors least for what they cost.
-    shares = np.array([spreads[case] for case in loose]) / np.sqrt(costs)
+    shares = spreads / np.sqrt(costs)
     return [case for case, times in zip(loose, _repeats(shares, costs), strict=True) for _ in range(times)]
-
-
-def _known_well(repeats: int, spread: float) -> bool:
-    """Whether the 95 % interval of the median of so many times is tight."""
-    half_width = 1.96 * math.sqrt(math.pi / 2) * spread / math.sqrt(max(repeats, 1))
-    return repeats >= ENOUGH_REPEATS and half_width <= TIGHT
 
 
 def _repeats(shares: NDArray[np.float64], costs: NDArray[np.float64]) -> list[int]:

@@ -84,7 +84,7 @@ class RunProgress(_StepProgress):
 
 
 class SweepProgress(_StepProgress):
-    """How far a sweep is: by its forwards, or by the seconds that it may take."""
+    """How far a sweep is: by its measured forwards, or by the seconds that it may take."""
 
     def __init__(
         self, console: Console, label: str, *, forwards: int | None = None, budget_s: float | None = None
@@ -92,10 +92,13 @@ class SweepProgress(_StepProgress):
         total = forwards if forwards is not None else round(budget_s or 0)
         super().__init__(console, label, total)
         self._by_time = forwards is None
-        self._done = 0
+        self._forwards = 0
+        self._measured = 0
 
     def _count(self, record: ForwardRecord) -> None:
-        self._done += 1
+        batch = record.batch
+        self._forwards += 1
+        self._measured += batch.num_rows == 1 or not batch.num_extend_seqs
 
     def _shown(self, elapsed_s: float) -> tuple[int, str]:
-        return round(elapsed_s) if self._by_time else self._done, plural(self._done, "forward")
+        return round(elapsed_s) if self._by_time else self._measured, plural(self._forwards, "forward")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.models.loader import LoadedModel
     from engine.shapes import ModelShape
     from profiler.recorder import Recorder
+    from profiler.sweep import Sweep
+    from profiler.sweep_halfway import Halfway
     from ui.record_options import KernelSampling
 
 __all__ = ["Recording", "Rig", "Session", "StepHook", "resolved"]
@@ -111,58 +113,29 @@ class Recording(ABC):
 
     def record_sweep(
         self,
-        sizes: Sequence[int],
+        sweep: "Sweep",
         output: Path,
         *,
-        repeats: int,
         seed: int = 0,
+        before: "Halfway | None" = None,
         on_step: StepHook = lambda record: None,
     ) -> None:
-        """Record one-prompt forwards of these sizes into a new trace; Ctrl-C as in `record_run`."""
-        from profiler.sweep import run_sweep
+        """Record a sweep into a new trace; Ctrl-C as in `record_run`.
+
+        `before` is what it had recorded there until it was broken off: the trace goes on where that ends.
+        Raises ConfigError when that was another model, device or number of threads.
+        """
+        if before is not None:
+            before.require_same(self._meta(seed, {}))
+        sweep.prepare(self._build)
+        start_ns = before.end_ns if before else 0
 
         def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
-            vocab_size = self._rig.shape.vocab_size
-            return run_sweep(
-                self._build, recorder, sizes, vocab_size=vocab_size, repeats=repeats, seed=seed, on_step=step
-            )
+            self._rig.clock.wait_until(start_ns)
+            return sweep.record(self._build, recorder, step)
 
-        workload = {"kind": "closed", "sweep": list(sizes), "repeats": repeats}
-        self._record(output, workload, seed, on_step, drive)
-
-    def record_budget(
-        self,
-        low: int,
-        high: int,
-        output: Path,
-        *,
-        budget_s: float,
-        seed: int = 0,
-        on_step: StepHook = lambda record: None,
-    ) -> None:
-        """Record forwards of sizes from `low` to `high` for so long; the warm-up's time is part of it."""
-        from profiler.sweep import prepare, run_budget
-
-        clock, vocab_size = self._rig.clock, self._rig.shape.vocab_size
-        start_ns = clock.now_ns()
-        sizes, timings = prepare(self._build, low, high, budget_s, vocab_size=vocab_size)
-        left_s = budget_s - (clock.now_ns() - start_ns) / 1e9
-
-        def drive(recorder: EngineObserver, step: StepHook) -> "Engine":
-            clock.wait_until(0)
-            return run_budget(
-                self._build,
-                recorder,
-                sizes,
-                timings,
-                vocab_size=vocab_size,
-                budget_s=left_s,
-                seed=seed,
-                on_step=step,
-            )
-
-        workload = {"kind": "closed", "sweep": sizes, "budget_s": budget_s}
-        self._record(output, workload, seed, on_step, drive)
+        workload = {"kind": "closed", "sweep": sweep.plan.as_json(sweep.cases)}
+        self._record(output, workload, seed, on_step, drive, before)
 
     def assumptions(self) -> Iterable[str]:
         """What a person should know of how times come about, in lines; nothing where they are measured."""
@@ -184,6 +157,11 @@ class Recording(ABC):
     def _start_clock(self) -> None:
         """Let the run's time 0 be now, or in a moment."""
 
+    def _start_clock_at(self, t_ns: int) -> None:
+        """Let the run's time go on from `t_ns`."""
+        self._start_clock()
+        self._rig.clock.wait_until(t_ns)
+
     def _record(
         self,
         output: Path,
@@ -191,8 +169,10 @@ class Recording(ABC):
         seed: int,
         on_step: StepHook,
         drive: Callable[[EngineObserver, StepHook], "Engine"],
+        before: "Halfway | None" = None,
     ) -> None:
         from profiler.recorder import Recorder
+        from profiler.sweep_continued import continue_trace
         from traces.writer import TraceWriter
 
         def step(record: ForwardRecord) -> None:
@@ -200,8 +180,9 @@ class Recording(ABC):
             self._stop.check()
 
         rig = self._rig
-        writer = TraceWriter(output, self._meta(seed, workload))
-        self._start_clock()
+        meta = self._meta(seed, workload)
+        writer = continue_trace(output, meta, before) if before else TraceWriter(output, meta)
+        self._start_clock_at(before.end_ns if before else 0)
         recorder = Recorder(
             writer,
             rig.shape,
@@ -280,7 +261,10 @@ class Session(Recording):
         return self._watch.before(recorder, output, self._rig.shape, self._rig.element_bytes)
 
     def _start_clock(self) -> None:
-        self._clock.restart(SETTLE_NS)
+        self._start_clock_at(0)
+
+    def _start_clock_at(self, t_ns: int) -> None:
+        self._clock.restart(SETTLE_NS - t_ns)
 
     def _warm_up(self) -> None:
         """A short prefill and two decodes that nobody watches: a process's first forwards pay for much."""

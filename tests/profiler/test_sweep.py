@@ -15,7 +15,8 @@ from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.observer import EngineObserver, ForwardRecord, NullObserver
 from profiler.recorder import Recorder
 from profiler.saturation import prefill_points, saturation
-from profiler.sweep import prepare, run_budget, run_sweep, sweep_config, sweep_sizes
+from profiler.sweep import Sweep, run_sweep, sweep_config, sweep_sizes
+from profiler.sweep_plan import SweepPlan
 from traces.reader import open_trace
 from traces.writer import TraceWriter
 
@@ -167,15 +168,18 @@ def test_a_sweep_for_a_time_ends_within_it(budget_s: float) -> None:
     def build(watching: EngineObserver | None) -> Engine:
         return Engine(config, executor, clock=clock, observer=watching)
 
-    sizes, timings = prepare(build, 1, 2048, budget_s, vocab_size=100)
+    plan = SweepPlan((1, 2048), repeats=None, budget_s=budget_s)
+    sweep = Sweep(plan, vocab_size=100, now_s=lambda: clock.now_ns() / 1e9)
+    sweep.prepare(build)
+    sizes = [case.tokens for case in sweep.cases]
     assert (sizes[0], sizes[-1]) == (1, 2048)
     assert 16 <= len(sizes) <= 24
     warm_up = len(executor.sizes)
-    left_s = budget_s - clock.now_ns() / 1e9
-    assert left_s > 0.9 * budget_s or budget_s < 0.5
-    run_budget(build, watcher, sizes, timings, vocab_size=100, budget_s=left_s)
+    assert sweep.left_s > 0.9 * budget_s or budget_s < 0.5
+    sweep.record(build, watcher)
     recorded = [int(r.batch.extend_lens[0]) for r in watcher.records]
     assert recorded == executor.sizes[warm_up:]
     assert clock.now_ns() / 1e9 <= budget_s + 0.205  # the longest forward on pages never used
     if budget_s > 1:
         assert set(recorded) == set(sizes)
+        assert not sweep.uncovered

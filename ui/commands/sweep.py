@@ -1,50 +1,31 @@
-"""`chunkscope sweep`: measure forward time against tokens."""
+"""`chunkscope sweep`: measure forward time against tokens, prefixes and decode rows."""
 
-import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ui.errors import UserError
+from ui.gpu_options import GpuOptions, gpu_options
 from ui.options import model_options, output_option, seed_option, threads_option
 from ui.program import program
+from ui.sweep_options import plan_options, planned
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from profiler.sweep_plan import SweepPlan
+    from ui.recording import Recording
 
 __all__ = ["command"]
-
-_SECONDS = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)s?", re.ASCII)
-
-
-class Seconds(click.ParamType[float]):
-    """A length of time: 90, or 90s."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds above 0, or a usage error."""
-        match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
-        if match is None or not (seconds := float(match[1])):
-            self.fail(f"{value!r} is no number of seconds: give 90, or 90s.", param, ctx)
-        return seconds
 
 
 @click.command("sweep")
 @model_options()
-@click.option(
-    "--tokens",
-    default="8:1024",
-    show_default=True,
-    metavar="LOW:HIGH",
-    help="Ten sizes between these, both included, in geometric steps.",
-)
-@click.option("--repeats", type=click.IntRange(1, 1000), help="Forwards of each size.  [default: 3]")
-@click.option(
-    "--budget",
-    type=Seconds(),
-    metavar="SECONDS",
-    help="Measure for so long instead, in up to 24 sizes; ends sooner when all are known to 1 %.",
-)
+@plan_options()
+@click.option("--resume", is_flag=True, help="Go on with the sweep in -o, which was broken off.")
+@gpu_options()
 @seed_option()
 @threads_option()
 @output_option()
@@ -53,35 +34,86 @@ def command(
     load_format: str,
     device: str,
     dtype: str,
-    tokens: str,
-    repeats: int | None,
-    budget: float | None,
+    executor: str,
+    resume: bool,
     seed: int,
     threads: int | None,
     output: Path,
+    **options: Any,
 ) -> None:
     """Measure forward time against tokens.
 
-    One prompt a forward, without prefix, each size several times in random order after a warm-up.
+    Behind prefixes, too, and against decode rows. A forward holds one prompt, or decode rows alone. Sizes
+    come several times in random orders, after a warm-up. --budget takes as many sizes as there is time for,
+    and repeats most what is noisy or cheap.
+
+    With --prefix and --decode ordinary forwards put KV into the prefix cache first; they have two rows or
+    more, so that they are no points of a measured curve.
+
+    With --executor simulated nothing is computed: a model of --gpu says how long forwards take.
     """
-    from profiler.sweep import sweep_sizes
-    from profiler.sweep_cases import parse_range
-    from ui.paths import check_new_trace
-
-    ends = parse_range(tokens, "--tokens", "tokens")
-    if budget is not None and repeats is not None:
-        raise UserError("--repeats and --budget both say when to stop: give one of them")
-    check_new_trace(output)
-
-    from ui.loading import load
-    from ui.sweeping import sweep, sweep_for
+    from profiler.sweep import NUM_SIZES, SIMULATED_SIZES, Sweep
+    from ui.sweeping import check_output, record, resumed_from
     from ui.tables import narrator, say
 
-    console = narrator()
-    loaded = load(console, model, load_format=load_format, device=device, dtype=dtype, threads=threads)
-    if budget is None:
-        found = sweep(console, loaded, sweep_sizes(tokens), output, repeats=repeats or 3, seed=seed)
+    gpu, simulated = GpuOptions.take(options), executor == "simulated"
+    if simulated:
+        _require_unused(device, threads)
     else:
-        found = sweep_for(console, loaded, ends, output, budget_s=budget, seed=seed)
-    say(console, found)
+        gpu.require_unused()
+    check_output(output, resume=resume)
+    before = resumed_from(output) if resume else None
+    plan = planned(options, simulated=simulated, before=before.plan if before else None)
+    console = narrator()
+    recording, vocab_size = (
+        _simulated(console, model, gpu, dtype, plan)
+        if simulated
+        else _measured(
+            console, plan, model, load_format=load_format, device=device, dtype=dtype, threads=threads
+        )
+    )
+    run = Sweep(
+        plan,
+        vocab_size=vocab_size,
+        seed=seed,
+        num_sizes=SIMULATED_SIZES if simulated else NUM_SIZES,
+        simulated=simulated,
+        halfway=before,
+    )
+    if before is not None and run.complete:
+        raise UserError(f"{output}: nothing is left to measure: give more --repeats or a longer --budget")
+    for line in recording.assumptions():
+        say(console, line)
+    for line in record(console, recording, run, output, seed=seed, before=before):
+        say(console, line)
     say(console, f"The trace is in {output}. Next: {program()} stats {shlex.quote(str(output))}")
+
+
+def _measured(console: "Console", plan: "SweepPlan", model: Path, **options: Any) -> "tuple[Recording, int]":
+    """A session on the device, and the model's vocabulary."""
+    from ui.loading import load
+    from ui.sweeping import session_of
+
+    loaded = load(console, model, **options)
+    return session_of(loaded, plan), loaded.shape.vocab_size
+
+
+def _simulated(
+    console: "Console", model: Path, gpu: GpuOptions, dtype: str, plan: "SweepPlan"
+) -> "tuple[Recording, int]":
+    """The same on simulated GPUs."""
+    from engine.models.checkpoint import open_checkpoint
+    from ui.simulating import simulated_device
+    from ui.sweeping import simulated_session_of
+
+    checkpoint = open_checkpoint(model, "dummy")
+    session = simulated_session_of(simulated_device(checkpoint, gpu, dtype), plan)
+    return session, checkpoint.shape.vocab_size
+
+
+def _require_unused(device: str, threads: int | None) -> None:
+    """Raise UserError for an option of a device that computes."""
+    given = None if device == "auto" else device
+    for option, value in (("--device", given), ("--threads", threads)):
+        if value is not None:
+            raise UserError(f"{option} {value} is not for simulated sweeps: leave it out")

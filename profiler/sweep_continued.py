@@ -1,0 +1,114 @@
+"""Lets a sweep that was broken off go on in one sound trace: what was recorded before comes first."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from profiler.recorder import Writer
+from traces.errors import TraceError
+from traces.meta import read_meta
+from traces.writer import TraceWriter
+
+if TYPE_CHECKING:
+    from profiler.sweep_halfway import Halfway
+
+__all__ = ["continue_trace", "set_aside", "whole_trace"]
+
+ASIDE = ".before-resume"
+RESUMED = "resumed"  # in meta.json: where it went on; only there once all from before is in the trace
+FORWARD_COLUMNS = ("forward_id", "step")
+
+
+def set_aside(output: Path) -> Path:
+    """Where the trace from before waits while it is taken over into a new one."""
+    return output.with_name(f"{output.stem}{ASIDE}{output.suffix}")
+
+
+def whole_trace(output: Path) -> Path:
+    """The trace of a sweep, or what was set aside where a process ended while taking it over."""
+    aside = set_aside(output)
+    if not aside.exists():
+        return output
+    try:
+        taken_over = RESUMED in read_meta(output)
+    except TraceError:
+        taken_over = False
+    return output if taken_over else aside
+
+
+def continue_trace(output: Path, meta: Mapping[str, Any], before: "Halfway") -> Writer:
+    """A writer of a new trace at `output` that begins with `before`; the old trace goes when that is done.
+
+    TraceError when it cannot be written; the old trace is then kept beside it.
+    """
+    aside = set_aside(output)
+    if before.path == aside:
+        shutil.rmtree(output, ignore_errors=True)  # it holds a part of what was set aside, and nothing else
+    else:
+        shutil.rmtree(aside, ignore_errors=True)
+        before.path.rename(aside)
+    writer = ContinuedWriter(TraceWriter(output, meta), before)
+    went_on = {"forward_id": before.next_forward_id, "run_ns": before.end_ns}
+    writer.update_meta({RESUMED: [*before.meta.get(RESUMED, ()), went_on]})
+    shutil.rmtree(aside)
+    return writer
+
+
+class ContinuedWriter:
+    """A recorder's writer that puts the part from before in front: forward ids go on where it stopped."""
+
+    def __init__(self, writer: Writer, before: "Halfway") -> None:
+        """Write the part from before at once."""
+        self._writer = writer
+        self._before = before
+        for name, table in before.tables.items():
+            columns = {column: table.column(column) for column in table.column_names}
+            writer.append(name, columns, table.num_rows)
+
+    def append(self, table: str, columns: Mapping[str, Any], num_rows: int) -> None:
+        """Write rows with their forward ids moved."""
+        moved = {name: self._moved(columns[name]) for name in FORWARD_COLUMNS if name in columns}
+        self._writer.append(table, {**columns, **moved}, num_rows)
+
+    def update_meta(self, updates: Mapping[str, Any]) -> None:
+        """Replace top-level entries; clocks and what is known of columns are kept from before."""
+        self._writer.update_meta(self._merged(updates))
+
+    def close(self, meta_updates: Mapping[str, Any], *, clean_end: bool) -> None:
+        """Seal the trace."""
+        self._writer.close(self._merged(meta_updates), clean_end=clean_end)
+
+    def _moved(self, ids: Any) -> Any:
+        by = self._before.next_forward_id
+        if ids is None:
+            return None
+        if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+            return pc.add(ids, pa.scalar(by, ids.type))
+        return np.asarray(ids) + np.uint32(by)
+
+    def _merged(self, updates: Mapping[str, Any]) -> dict[str, Any]:
+        merged, before = dict(updates), self._before.meta
+        if "clock_anchors" in merged:
+            kept = [a for a in before.get("clock_anchors", ()) if a["run_ns"] <= self._before.end_ns]
+            merged["clock_anchors"] = [*kept, *merged["clock_anchors"]]
+        if "columns" in merged:
+            merged["columns"] = _known_in_either(before.get("columns", {}), merged["columns"])
+        return merged
+
+
+def _known_in_either(
+    before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """What is known of each table's columns, where only one part tells them too."""
+    return {
+        table: {
+            name: before.get(table, {}).get(name, state) if state == "missing" else state
+            for name, state in columns.items()
+        }
+        for table, columns in now.items()
+    }
