@@ -16,7 +16,8 @@ from profiler.price_list import chunk_ladder, options_of, price_list
 from profiler.price_rows import ForwardCostModel, Limits, PriceRow
 from profiler.saturation import Saturation
 from profiler.tables import TraceLike
-from profiler.trial_requests import has_arrivals
+from profiler.trial import longest_prompt
+from profiler.trial_requests import has_arrivals, requests_of, standard_requests
 
 __all__ = ["Advice", "advise"]
 
@@ -99,13 +100,16 @@ def advise(
     basis = cost_of(everything)
     source = next((trace for trace in own if has_arrivals(trace)), own[0])
     base = base_config(source, page_size)
-    longest = _longest_prompt(source, basis, base)
+    told = requests_of(source) if has_arrivals(source) else None
+    standard = standard_requests(basis.cost, base)
+    longest = longest_prompt(told.requests if told and told.requests else standard).prompt_len
     by_points, measured = point_by_points(everything)
     point = by_points or point_by_model(basis.cost, longest, basis.model)
     sizes = tuple(sorted({*chunks})) or _ladder(source, point, longest, base)
     intervals = _intervals(source)
     trials = len(options_of(sizes, intervals)) * (2 if basis.model else 1)
-    workload = tried_workload(source, base, basis.cost, trials=trials, budget_s=budget_s)
+    forwards = source.table("forwards").num_rows
+    workload = tried_workload(told, forwards, standard, trials=trials, budget_s=budget_s)
     lists = _Lists(basis, workload, base, _memory(source), intervals, ceil_page(point.tokens, base.page_size))
     rows, margins = lists.priced(sizes)
     advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, lists.memory)
@@ -194,8 +198,3 @@ def _ladder(trace: TraceLike, point: Point, longest: int, base: EngineConfig) ->
     also = [point.tokens, *([own] if isinstance(own, int) and own > 0 else [])]
     least = base.truncation_align_size or 1
     return chunk_ladder(longest, page_size=base.page_size, least=least, also=also)
-
-
-def _longest_prompt(trace: TraceLike, basis: CostBasis, base: EngineConfig) -> int:
-    """Of the requests that will be tried, whose number is not known yet."""
-    return tried_workload(trace, base, basis.cost, trials=1, budget_s=float("inf")).longest_prompt

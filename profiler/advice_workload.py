@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import polars as pl
+
 from engine.cache.allocator import ceil_page, floor_page
 from engine.config import CHUNKING_OFF, EngineConfig
 from engine.errors import ConfigError
 from engine.request import Request
-from profiler.price_rows import ForwardCostModel
-from profiler.tables import TraceLike
-from profiler.trial_requests import busiest, has_arrivals, requests_of, standard_requests
+from profiler.tables import TraceLike, frame
+from profiler.trial_requests import TraceRequests, busiest, has_arrivals
 
 __all__ = ["TriedWorkload", "base_config", "tried_workload"]
 
@@ -67,20 +68,19 @@ def base_config(trace: TraceLike, page_size: int | None = None) -> EngineConfig:
 
 
 def tried_workload(
-    trace: TraceLike | None, base: EngineConfig, cost: ForwardCostModel, *, trials: int, budget_s: float
+    told: TraceRequests | None, forwards: int, standard: Sequence[Request], *, trials: int, budget_s: float
 ) -> TriedWorkload:
-    """As many of the trace's requests as can be tried `trials` times in `budget_s`; else standard ones."""
-    told = requests_of(trace) if trace is not None and has_arrivals(trace) else None
-    if trace is None or told is None or not told.requests:
-        requests = standard_requests(cost, base)
-        return TriedWorkload("standard", requests, {}, len(requests))
-    work = _work_s(trace, told.requests, told.ends)
-    used = busiest(told.requests, work, budget_s / max(1, trials))
+    """As many requests of a trace of so many forwards as can be tried `trials` times in `budget_s`.
+
+    The `standard` ones where the trace has none that arrive by themselves.
+    """
+    if told is None or not told.requests:
+        return TriedWorkload("standard", tuple(standard), {}, len(standard))
+    used = busiest(told.requests, _work_s(told, forwards), budget_s / max(1, trials))
     requests = told.requests[used]
-    everything = len(requests) == len(told.requests)
     rids = {request.rid for request in requests}
     return TriedWorkload(
-        kind="all" if everything else "stretch",
+        kind="all" if len(requests) == len(told.requests) else "stretch",
         requests=requests,
         ends={rid: end for rid, end in told.ends.items() if rid in rids},
         of_requests=len(told.requests),
@@ -90,13 +90,13 @@ def tried_workload(
     )
 
 
-def _work_s(trace: TraceLike, requests: Sequence[Request], ends: Mapping[int, int]) -> list[float]:
+def _work_s(told: TraceRequests, forwards: int) -> list[float]:
     """What trying each request once takes: its rows and prompt tokens, and its share of the forwards."""
-    outputs = [ends.get(r.rid, r.sampling.max_new_tokens) for r in requests]
-    forwards = trace.table("forwards").num_rows / max(1, sum(outputs))
+    outputs = [told.ends.get(r.rid, r.sampling.max_new_tokens) for r in told.requests]
+    share = forwards / max(1, sum(outputs))
     return [
-        output * (ROW_S + FORWARD_S * forwards) + r.prompt_len * TOKEN_S
-        for r, output in zip(requests, outputs, strict=True)
+        output * (ROW_S + FORWARD_S * share) + r.prompt_len * TOKEN_S
+        for r, output in zip(told.requests, outputs, strict=True)
     ]
 
 
@@ -107,20 +107,16 @@ def _context(meta: Mapping[str, Any]) -> int:
 
 
 def _longest_request(trace: TraceLike) -> int:
-    table = trace.table("requests")
-    totals = [
-        (prompt or 0) + max(most or 0, output or 0)
-        for prompt, most, output in zip(
-            *(table.column(n).to_pylist() for n in ("prompt_tokens", "max_new_tokens", "output_tokens")),
-            strict=True,
-        )
-    ]
-    return max(totals, default=0)
+    """Tokens of prompt and output; 0 without requests."""
+    outputs = pl.max_horizontal("max_new_tokens", "output_tokens").fill_null(0)
+    tokens = frame(trace, "requests").select(pl.col("prompt_tokens") + outputs).to_series()
+    longest = tokens.max()
+    return longest if isinstance(longest, int) else 0
 
 
 def _pool(trace: TraceLike, context: int, page_size: int) -> int:
     """Tokens of a pool that the trace does not tell: its pages, else some requests of the whole context."""
-    pages: list[int] = [n for n in trace.table("forwards").column("pages_total").to_pylist() if n]
-    if pages and has_arrivals(trace):
-        return max(pages) * page_size
+    pages = frame(trace, "forwards")["pages_total"].max()
+    if isinstance(pages, int) and pages and has_arrivals(trace):
+        return pages * page_size
     return ceil_page(8 * context, page_size)

@@ -4,9 +4,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.config import EngineConfig
@@ -54,17 +55,18 @@ def requests_of(trace: TraceLike) -> TraceRequests:
     A prefix that was another request's output is not shared.
     """
     names = ("name", "arrival_ns", "prompt_tokens", "max_new_tokens", "output_tokens", "finish_reason")
-    table = trace.table("requests").select(["rid", *names, "priority", "ignore_eos", "prefix_hashes"])
-    rows = table.to_pylist()
-    known = [r for r in rows if r["arrival_ns"] is not None and (r["prompt_tokens"] or 0) > 0]
-    known.sort(key=lambda r: r["arrival_ns"])
-    made = [_request(rid, row) for rid, row in enumerate(known)]
+    table = trace.table("requests")
+    rows = table.select(["rid", *names, "priority", "ignore_eos"]).to_pylist()
+    known = [at for at, r in enumerate(rows) if r["arrival_ns"] is not None and (r["prompt_tokens"] or 0) > 0]
+    known.sort(key=lambda at: rows[at]["arrival_ns"])
+    hashes = table.column("prefix_hashes")
+    made = [_request(rid, rows[at], _Hashes(hashes, at)) for rid, at in enumerate(known)]
     return TraceRequests(
         requests=tuple(request for request, _ in made),
         ends={r.rid: end for r, end in made if end < r.sampling.max_new_tokens},
         left_out=len(rows) - len(known),
-        open_ended=sum(not _ended(row) for row in known),
-        shared_prefixes=any(row["prefix_hashes"] is not None for row in known),
+        open_ended=sum(not _ended(rows[at]) for at in known),
+        shared_prefixes=hashes.null_count < len(hashes),
     )
 
 
@@ -103,20 +105,30 @@ def standard_requests(cost: ForwardCostModel, config: EngineConfig) -> tuple[Req
     lengths = [(f"decode-{i + 1}", *decode) for i in range(STANDARD_DECODES)]
     lengths.append(("long", long_prompt, STANDARD_LONG_OUTPUT, arrival_s))
     return tuple(
-        Request(
-            rid, name, _prompt(rid, prompt, ()), SamplingParams(output, ignore_eos=True), round(at_s * 1e9)
-        )
+        Request(rid, name, _prompt(rid, prompt), SamplingParams(output, ignore_eos=True), round(at_s * 1e9))
         for rid, (name, prompt, output, at_s) in enumerate(lengths)
     )
 
 
-def _request(rid: int, row: Mapping[str, Any]) -> tuple[Request, int]:
+class _Hashes(NamedTuple):
+    """The prefix hashes of a request, left in their column until its prompt is wanted."""
+
+    column: pa.ChunkedArray
+    at: int
+
+    def read(self) -> NDArray[np.uint64]:
+        """(blocks,) none where they are unknown."""
+        values = self.column[self.at].values
+        return np.array([] if values is None else values.to_numpy(), dtype=np.uint64)
+
+
+def _request(rid: int, row: Mapping[str, Any], hashes: _Hashes) -> tuple[Request, int]:
     """A request, and after how many output tokens it ended."""
     gave = max(1, row["output_tokens"] or 0)
     sampling = SamplingParams(
         max_new_tokens=max(gave, row["max_new_tokens"] or 0), ignore_eos=bool(row["ignore_eos"])
     )
-    prompt = _prompt(rid, row["prompt_tokens"], row["prefix_hashes"] or ())
+    prompt = _prompt(rid, row["prompt_tokens"], hashes)
     name = str(row["rid"]) if row["name"] is None else row["name"]
     return Request(rid, name, prompt, sampling, row["arrival_ns"], row["priority"] or 0), gave
 
@@ -125,16 +137,16 @@ def _ended(row: Mapping[str, Any]) -> bool:
     return row["finish_reason"] is not None and row["finish_reason"] != FinishReason.ABORT.value
 
 
-def _prompt(rid: int, tokens: int, hashes: Sequence[int]) -> LazyPrompt:
-    return LazyPrompt(tokens, partial(_token_ids, rid, tokens, tuple(hashes)))
+def _prompt(rid: int, tokens: int, hashes: _Hashes | None = None) -> LazyPrompt:
+    return LazyPrompt(tokens, partial(_token_ids, rid, tokens, hashes))
 
 
-def _token_ids(rid: int, tokens: int, hashes: Sequence[int]) -> "array[int]":
+def _token_ids(rid: int, tokens: int, hashes: _Hashes | None) -> "array[int]":
     """Token ids that two prompts share exactly where they share hashes, which may cover less than `tokens`.
 
     A block's tokens are the two halves of its hash, and those behind the last block are the request's own.
     """
-    blocks = np.array(hashes[: tokens // HASHED_TOKENS], dtype=np.uint64)
+    blocks = np.empty(0, dtype=np.uint64) if hashes is None else hashes.read()[: tokens // HASHED_TOKENS]
     halves = np.stack([blocks >> np.uint64(33), blocks & np.uint64(END_TOKEN)], axis=1)
     covered = np.repeat(halves % np.uint64(END_TOKEN), HASHED_TOKENS // 2, axis=0)
     own = (rid + 1) * GOLDEN & MASK

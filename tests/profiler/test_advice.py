@@ -62,7 +62,11 @@ def test_the_recommended_options_keep_the_limits_under_the_true_cost(advice: Adv
 
 def test_margins_are_those_of_the_fit(advice: Advice) -> None:
     assert advice.margins.prompts.keys() == {None, 256, 512, 2048}
-    assert all(0 < margin < 0.3 for margin in advice.margins.prompts.values())
+    whole = advice.margins.prompts[None]
+    for chunk in (512, 2048):
+        assert (
+            0 < advice.margins.prompts[chunk] < min(0.2, whole)
+        )  # no forward was as large as a whole prompt
     assert 0 <= advice.margins.decode < 0.1
     tight = Limits(itl_max_s=min(row.longest_wait_s or 9.9 for row in advice.rows))
     assert advice.choose(tight).row is None
@@ -93,10 +97,12 @@ def test_the_base_is_the_runs_own_options_with_another_page_size(trace: Trace) -
 def test_a_long_workload_is_cut_to_its_busiest_stretch(trace: Trace) -> None:
     advice = advise(trace, chunks=(512,), budget_s=0.2)
     assert advice.workload.kind == "stretch"
-    assert 1 <= len(advice.workload.requests) < 40
-    assert advice.workload.of_requests == 40
+    everything = trace.table("requests").num_rows
+    assert 1 <= len(advice.workload.requests) < everything == advice.workload.of_requests
     told = dict(basis(advice))["workload"]
-    assert told.startswith(f"{len(advice.workload.requests)} requests of 40, those that arrive from ")
+    assert told.startswith(
+        f"{len(advice.workload.requests)} requests of {everything}, those that arrive from "
+    )
 
 
 def test_traces_of_different_models_are_not_fitted_together(trace: Trace) -> None:
@@ -116,7 +122,7 @@ def test_words_say_what_to_take_and_why(advice: Advice) -> None:
     within = advice.under(Limits(itl_max_s=10))
     assert any("with a margin of" in line and "within 10.00 s" in line for line in reasons(within))
     facts = dict(basis(advice))
-    assert facts["workload"] == "the trace's 40 requests"
+    assert facts["workload"] == f"the trace's {advice.workload.of_requests} requests"
     assert facts["forward times"].startswith("fitted to ")
     assert facts["activations"] == "estimated from the shape"
 
