@@ -1,6 +1,6 @@
 """What the host adds to forwards: its work for each, and the time a device stands idle between two."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -44,11 +44,12 @@ def _gaps(trace: TraceLike) -> pl.DataFrame:
     forwards = frame(trace, "forwards")
     spans = [pl.col(f"{part}_end_ns") - pl.col(f"{part}_start_ns") for part in ("plan", "launch", "result")]
     engine = trace.meta.get("engine")
-    plain = bool(engine.get("disable_overlap_schedule")) if isinstance(engine, dict) else None
+    plain = bool(engine.get("disable_overlap_schedule")) if isinstance(engine, Mapping) else None
     return (
-        forwards.filter(~slowed(trace, forwards))
+        forwards.with_columns(slowed=slowed(trace, forwards))
         .sort("rank", "start_ns")
         .with_columns(before_ns=pl.col("end_ns").shift(1).over("rank"))
+        .filter(~pl.col("slowed"))
         .select(
             "before_ns",
             "launch_end_ns",

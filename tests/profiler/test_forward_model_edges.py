@@ -274,3 +274,11 @@ def test_waiting_for_arrivals_is_not_the_host_s_time() -> None:
     forwards = [*trace.tables["forwards"], idle]
     assert host_time([MemoryTrace({"forwards": forwards}, trace.meta)]).overhead_ns == 250
     assert host_time([MemoryTrace({"forwards": [idle]}, trace.meta)]) == HostTime(None, None)
+
+
+def test_a_watched_forward_is_no_gap() -> None:
+    trace = run_of(250, plain=True)
+    forwards = [{**each, "forward_id": at} for at, each in enumerate(trace.tables["forwards"])]
+    kernels = [{"forward_id": at, "rank": 0} for at in (1, 3)]
+    watched = MemoryTrace({"forwards": forwards, "kernels": kernels}, trace.meta)
+    assert host_time([watched]).overhead_ns == 250
