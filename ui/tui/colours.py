@@ -7,7 +7,7 @@ from rich.style import Style
 from textual.theme import Theme
 
 from ui.palette import DARK, FILLS
-from ui.tui.ink import CURSOR, Ink
+from ui.tui.ink import BAND, CURSOR, Ink
 
 __all__ = ["Depth", "Inks", "theme_of"]
 
@@ -156,12 +156,22 @@ class Inks:
     """Rich styles of the inks."""
 
     def __init__(self, depth: Depth = Depth.FULL) -> None:
+        self._depth = depth
         self._colours = _COLOURS[depth]
         self.style = lru_cache(maxsize=None)(self._style)
 
     def _style(self, code: int) -> Style:
-        """Style of an ink, or of an ink with CURSOR added."""
-        foreground, background, bold = self._colours[Ink(code & ~CURSOR)]
+        """Style of an ink, or of an ink with CURSOR or BAND added."""
+        foreground, background, bold = self._colours[Ink(code & ~(CURSOR | BAND))]
+        if code & BAND:
+            foreground, background = _on_band(self._depth, foreground)
         if code & CURSOR:
             foreground, bold = self._colours[Ink.STRONG][0], True
         return Style(color=foreground, bgcolor=background, bold=bold)
+
+
+def _on_band(depth: Depth, foreground: str) -> tuple[str, str]:
+    """Foreground and ground of a band: in sixteen colours only white can be read on blue."""
+    if depth is Depth.SIXTEEN:
+        return _BRIGHT, _BLUE
+    return foreground, DARK.selected if depth is Depth.FULL else "#303030"

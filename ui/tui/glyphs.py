@@ -36,9 +36,11 @@ _ASCII = str.maketrans(
         "–": "-", "…": "~", "·": ".", "→": ">", "←": "<", "↑": "^", "↓": "v", "×": "x", "❙": "|", "▶": ">",
         "µ": "u", "≥": ">", "\u2068": "", "\u2069": "",
         "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=", "▆": "+", "▇": "*", "█": "#",
-        "╭": "+", "╮": "+", "╰": "+", "╯": "+",
+        "╭": "+", "╮": "+", "╰": "+", "╯": "+", "┊": "|", "◦": "o", "•": "*",
     }
 )  # fmt: skip
+_UPPER, _LOWER = 0x1B, 0xE4  # dots of a braille cell's upper and lower half
+_ASCII |= {0x2800 + dots: " '.:"[bool(dots & _UPPER) + 2 * bool(dots & _LOWER)] for dots in range(256)}
 
 
 def to_ascii(text: str) -> str:

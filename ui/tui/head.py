@@ -13,6 +13,7 @@ __all__ = ["answer_line", "badge", "tab_line", "title_line"]
 
 PRODUCT = "Chunkscope"
 HARDWARE_CELLS = 24
+TABS = ((1, "Replay"), (3, "Saturation"))
 
 
 def badge(meta: dict[str, Any], *, hardware: bool) -> str:
@@ -39,10 +40,11 @@ def title_line(picture: Picture, place: Layout) -> Line:
     return between(left, right, place.width, Ink.BAR)
 
 
-def tab_line(place: Layout) -> Line:
-    """The screens there are."""
-    left: Line = [(" ", Ink.BLANK), (" Replay ", Ink.TAB), ("  r requests", Ink.MUTED)]
-    return between(left, [("? help ", Ink.MUTED)], place.width)
+def tab_line(width: int, shown_tab: str, also: str = "") -> Line:
+    """The screens there are, by the digit that opens them."""
+    left: Line = [(" ", Ink.BLANK)]
+    left += [(f" {digit} {name} ", Ink.TAB if name == shown_tab else Ink.MUTED) for digit, name in TABS]
+    return between([*left, (f"  {also}", Ink.MUTED)], [("? help ", Ink.MUTED)], width)
 
 
 def answer_line(said: Answer, place: Layout) -> Line:

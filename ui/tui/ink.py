@@ -2,10 +2,13 @@
 
 from enum import IntEnum
 
-__all__ = ["CURSOR", "Ink"]
+__all__ = ["BAND", "CURSOR", "Ink"]
 
 CURSOR = 0x80
 """Added to an ink: the same background, crossed by the cursor."""
+
+BAND = 0x40
+"""Added to an ink: the same foreground, on the ground of a range or of the selected row."""
 
 
 class Ink(IntEnum):

@@ -30,6 +30,7 @@ HELP = (
     ("↑  ↓", "select a lane"),
     ("Enter", "the selected lane's gap at the cursor, and the scheduler's state"),
     ("r", "table of requests"),
+    ("3", "the Saturation screen: which chunk size, and what each costs"),
     ("Esc", "clear mark, selection and message; close a page"),
     ("q", "quit"),
 )

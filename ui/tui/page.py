@@ -48,7 +48,7 @@ def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
     kpis = picture.source.kpis()
     return [
         title_line(picture, place),
-        tab_line(place),
+        tab_line(place.width, "Replay", "r requests"),
         [],
         answer_line(_answer(picture, state), place),
         _rule(place.width),

@@ -25,6 +25,7 @@ from ui.tui.panel import panel_lines
 from ui.tui.picture import Following, Picture
 from ui.tui.prompt import Prompt
 from ui.tui.request_table import RequestTable
+from ui.tui.saturation_screen import SaturationScreen
 from ui.tui.text import Line
 
 __all__ = ["ReplayScreen"]
@@ -62,6 +63,7 @@ class ReplayScreen(Screen[None]):
         Binding("slash", "ask('search')"),
         Binding("enter", "details"),
         Binding("r", "table"),
+        Binding("3", "saturation"),
         Binding("question_mark", "help"),
         Binding("escape", "clear"),
     ]
@@ -184,6 +186,14 @@ class ReplayScreen(Screen[None]):
                 self._apply(lambda: moves.select(self.picture, rid))
 
         self.app.push_screen(RequestTable(self.picture.source), chosen)
+
+    def action_saturation(self) -> None:
+        """The Saturation screen, which begins to compute when it is first opened."""
+        name = SaturationScreen.NAME
+        if not self.app.is_screen_installed(name):
+            screen = SaturationScreen(self.picture.source.timeline, self._inks, self._clock)
+            self.app.install_screen(screen, name)
+        self.app.push_screen(name)
 
     def action_help(self) -> None:
         """The keys."""

@@ -1,11 +1,24 @@
 """A recorded trace, and applications whose clock stands still unless a test moves it."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from profiler.advice import Advice, advise
+from profiler.saturation_board import SaturationBoard, saturation_board
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.cli import write_model, write_workload
 from tests.support.three_runs import record_three_runs
+from traces.reader import open_trace
+from ui.cli import main
+
+
+class Computed(NamedTuple):
+    """A board and the advice for its trace."""
+
+    board: SaturationBoard
+    advice: Advice
 
 
 @pytest.fixture(autouse=True)
@@ -25,3 +38,46 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def chunked(traces: dict[str, Path]) -> Timeline:
     return open_timeline(traces["chunked"])
+
+
+@pytest.fixture(scope="session")
+def sized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated run whose prompts tell a saturation point, one by one; then one stalls six decodes."""
+    folder = tmp_path_factory.mktemp("sized")
+    sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "vocab_size": 32000}
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 4}
+    model = write_model(folder, **sizes, **heads, max_position_embeddings=16384)
+    alone = (
+        {
+            "rid": f"alone-{i}",
+            "arrival_s": float(i),
+            "prompt_tokens": round(16 * 2 ** (i / 2)),
+            "max_new_tokens": 1,
+        }
+        for i in range(20)
+    )
+    decodes = (
+        {"rid": f"decode-{i}", "arrival_s": 30.0, "prompt_tokens": 64, "max_new_tokens": 60} for i in range(6)
+    )
+    long = {"rid": "long", "arrival_s": 30.05, "prompt_tokens": 12000, "max_new_tokens": 4}
+    workload = write_workload(folder / "w.jsonl", *alone, *decodes, long)
+    options = ("--chunked-prefill-size", -1, "--page-size", 16, "--max-total-tokens", 40_000)
+    args = ("run", "--executor", "simulated", "--gpu", "h100", "--model", model, "--workload", workload)
+    with pytest.raises(SystemExit) as ended:
+        main([str(arg) for arg in (*args, *options, "-o", folder / "sized.chunkscope")])
+    assert ended.value.code == 0
+    return folder / "sized.chunkscope"
+
+
+@pytest.fixture(scope="session")
+def computed(sized: Path) -> Computed:
+    """What the Saturation screen computes of that run, once for all tests."""
+    trace = open_trace(sized)
+    return Computed(saturation_board(trace), advise(trace, chunks=(256, 512, 704, 1024)))
+
+
+@pytest.fixture
+def at_once(computed: Computed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen's thread gets it without computing."""
+    monkeypatch.setattr("profiler.saturation_board.saturation_board", lambda trace: computed.board)
+    monkeypatch.setattr("profiler.advice.advise", lambda trace: computed.advice)

@@ -1,6 +1,7 @@
 """Drives the terminal application in a test: keys in, lines of text out."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from textual.pilot import Pilot
@@ -10,6 +11,7 @@ from ui.tui.app import ChunkscopeApp, make_app
 from ui.tui.canvas import Canvas
 from ui.tui.prompt import Prompt
 from ui.tui.replay_screen import ReplayScreen
+from ui.tui.saturation_screen import SaturationScreen
 
 __all__ = ["WIDE", "FakeClock", "Session", "drive"]
 
@@ -53,6 +55,25 @@ class Session:
         screen = self.app.screen_stack[1]
         assert isinstance(screen, ReplayScreen)
         return screen
+
+    @property
+    def saturation(self) -> SaturationScreen:
+        screen = self.app.screen
+        assert isinstance(screen, SaturationScreen)
+        return screen
+
+    async def until(self, found: Callable[[], object], timeout_s: float = 10.0) -> None:
+        """Wait for what a thread of the screen will show."""
+        deadline_s = time.monotonic() + timeout_s
+        while not found():
+            assert time.monotonic() < deadline_s, "it was not shown in time"
+            await self.pilot.pause(0.01)
+
+    @property
+    def saturation_lines(self) -> list[str]:
+        """What the canvas of the Saturation screen shows."""
+        canvas = self.saturation.query_one(Canvas)
+        return [canvas.render_line(y).text for y in range(canvas.size.height)]
 
     @property
     def lines(self) -> list[str]:

@@ -1,0 +1,64 @@
+"""The keys of the Saturation screen, and where docs/metrics.md defines each of its numbers."""
+
+from ui.metric_entries import ENTRIES
+from ui.tui.ink import Ink
+from ui.tui.text import Line
+
+__all__ = ["help_lines"]
+
+KEYS = (
+    ("← →", "the next smaller, larger chunk"),
+    ("p", "the next policy: prefill first, mixed, an interval"),
+    ("l", "choose a limit, or the decodes that ride along in every mixed forward"),
+    ("↑ ↓", "what is chosen up, down"),
+    ("0", "no limit; decodes as in the trace"),
+    ("Tab", "charts or prices, where there is room for one"),
+    ("Enter", "what the numbers rest on"),
+    ("u", "compute anew, for a trace that grows"),
+    ("1  Esc", "the replay"),
+    ("q", "quit"),
+)
+NUMBERS = (
+    ("● tokens", "saturation_point"),
+    ("[low, high]", "saturation_interval"),
+    ("tok/s", "size_rate"),
+    ("ms", "size_time"),
+    ("line", "fit"),
+    ("residual", "residual"),
+    ("plateau", "plateau"),
+    ("▲ dips", "dips"),
+    ("raw", "first_reach"),
+    ("decode", "decode_point"),
+    ("chunk", "chunk_tokens"),
+    ("best", "plateau_share"),
+    ("n", "forwards_of_prompt"),
+    ("first", "first_forward"),
+    ("last", "last_forward"),
+    ("wait", "longest_wait"),
+    ("ITL p99", "price_itl_p99"),
+    ("TTFT", "ttft_long"),
+    ("TTFT p99", "ttft_p99"),
+    ("decodes", "riding"),
+    ("act. GiB", "activation_bytes"),
+    ("KV tokens", "kv_tokens"),
+    ("roof", "ceilings"),
+    ("above it", "above_roof"),
+    ("exact", "flops_total"),
+    ("of the exact", "flops_ratio"),
+)
+"""What stands on the screen, and the key of its entry."""
+
+NAME_CELLS = 13
+
+
+def help_lines() -> list[Line]:
+    """One line a key; then of each number what it is, and below that where it is defined."""
+    lines: list[Line] = [
+        [(f"{keys:<{NAME_CELLS}}", Ink.ACCENT), (meaning, Ink.TEXT)] for keys, meaning in KEYS
+    ]
+    lines += [[], [("Numbers", Ink.STRONG)]]
+    for name, key in NUMBERS:
+        entry = ENTRIES[key]
+        lines.append([(f"{name:<{NAME_CELLS}}", Ink.ACCENT), (entry.words, Ink.TEXT)])
+        lines.append([(f"{'':<{NAME_CELLS}}{entry.place}", Ink.MUTED)])
+    return lines

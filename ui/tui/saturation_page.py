@@ -1,0 +1,148 @@
+"""The Saturation screen as lines: a view composed for a terminal of some size."""
+
+from collections.abc import Iterator
+
+from ui import words
+from ui.tui.head import PRODUCT, badge, tab_line
+from ui.tui.ink import Ink
+from ui.tui.layout import LEAST_HEIGHT, LEAST_WIDTH
+from ui.tui.price_panel import price_panel
+from ui.tui.saturation_basis import basis_groups, price_groups
+from ui.tui.saturation_charts import chart_basis, throughput_lines, time_lines, tokens_axis_line
+from ui.tui.saturation_layout import SaturationLayout, saturation_layout
+from ui.tui.saturation_view import SaturationView
+from ui.tui.text import Line, between, fit, shown, span_length, together
+
+__all__ = ["compose_saturation"]
+
+FOOT_ROWS = 4
+KEYS = (
+    ("←→", "chunk"),
+    ("p", "policy"),
+    ("l", "limit"),
+    ("↑↓", "move it"),
+    ("0", "none"),
+    ("Enter", "basis"),
+    ("1", "replay"),
+    ("q", "quit"),
+)
+
+
+def compose_saturation(
+    view: SaturationView, width: int, height: int, *, prices_first: bool = False
+) -> list[Line]:
+    """`height` lines of `width` cells each."""
+    place = saturation_layout(width, height, prices_first=prices_first)
+    if place is None:
+        needs = (
+            f"Chunkscope needs {LEAST_WIDTH} x {LEAST_HEIGHT} cells, here are {width} x {height}; q quits."
+        )
+        lines: list[Line] = [[(needs, Ink.STRONG)]]
+    else:
+        lines = [*_head(view, place), *_body(view, place), *_foot(view, place), _last(view, place)]
+    return [fit(line, width) for line in (lines + [[]] * height)[:height]]
+
+
+def _head(view: SaturationView, place: SaturationLayout) -> list[Line]:
+    right = together(
+        [[(badge(dict(view.meta), hardware=place.wide), Ink.BAR)], *_points(view)], 60, ink=Ink.BAR
+    )
+    name = shown(view.name, place.width - 70 if place.wide else 24)
+    left: Line = [(f" {PRODUCT}", Ink.BAR_STRONG), (f"  {name}", Ink.BAR)]
+    title = between(left, [*right, (" ", Ink.BAR)], place.width, Ink.BAR)
+    answer: Line = [(" ", Ink.BLANK), *_answer(view, brief=not place.wide)]
+    if not place.wide:
+        return [title, tab_line(place.width, "Saturation"), answer]
+    return [title, tab_line(place.width, "Saturation"), [], answer, _rule(place.width)]
+
+
+def _points(view: SaturationView) -> Iterator[Line]:
+    report = view.report
+    if report is not None and report.found.num_points:
+        sizes = words.plural(report.found.num_sizes, "size")
+        yield [(f"{sizes}, {words.plural(report.found.num_points, 'forward')}", Ink.BAR)]
+    if view.growing:
+        yield [("still growing", Ink.BAR_ACCENT)]
+
+
+def _answer(view: SaturationView, *, brief: bool) -> Line:
+    """How many tokens fill a forward, and what the advised chunk gives up."""
+    from profiler import saturation_words  # loads scipy, as what it words did
+
+    report = view.report
+    if report is None:
+        return [(view.progress, Ink.STRONG) if view.working else (view.lacking, Ink.BAD)]
+    advised = view.advised_tokens
+    sentences = saturation_words.answer(report, [] if advised is None else [advised])
+    first, dot, rest = sentences.partition(". ")
+    fitted = None if advised is None else report.fitted(advised)
+    if rest and brief and fitted is not None:
+        rest = f"Chunk {advised:,}: {fitted.share * 100:.0f} % of the best, {words.seconds(fitted.time_s)}."
+    elif not rest and view.advice is not None:
+        about = f"about {words.plural(view.advice.point.tokens, 'token')} fill one forward"
+        if brief and report.found.status == "too_few_points":
+            return [("Too few sizes.", Ink.STRONG), (f" By the cost model {about}.", Ink.ACCENT)]
+        rest = f" By the cost model {about}."
+    return [(first + dot, Ink.STRONG), (rest, Ink.ACCENT)]
+
+
+def _body(view: SaturationView, place: SaturationLayout) -> list[Line]:
+    rows = place.body_rows
+    left = _charts(view, place.columns, rows) if place.left_cells else []
+    right = price_panel(view, place.right_cells, rows, wide=place.wide) if place.right_cells else []
+    if not left or not right:
+        return [[(" ", Ink.BLANK), *line] for line in left or right]
+    return [
+        [(" ", Ink.BLANK), *fit(chart, place.left_cells), (" │ ", Ink.RULE), *fit(prices, place.right_cells)]
+        for chart, prices in zip(left, right, strict=True)
+    ]
+
+
+def _charts(view: SaturationView, columns: int, rows: int) -> list[Line]:
+    """Two heads, and a line of tokens below; the forward time gets a little less of what is left."""
+    charts = rows - 3
+    upper = (charts + 1) // 2
+    return [
+        [("Throughput, tok/s", Ink.STRONG), *chart_basis(view)],
+        *throughput_lines(view, columns, upper),
+        [("Forward time, ms (log)", Ink.STRONG)],
+        *time_lines(view, columns, charts - upper),
+        tokens_axis_line(view, columns),
+    ]
+
+
+def _foot(view: SaturationView, place: SaturationLayout) -> list[Line]:
+    """What the point rests on."""
+    rows = FOOT_ROWS if place.wide else 1
+    said = _packed(basis_groups(view), place.width - 2)
+    if len(said) > rows:
+        said = [*said[: rows - 1], said[-1]]
+    said += price_groups(view)[: rows - len(said)]
+    head: list[Line] = [[("What the point rests on", Ink.STRONG)]] if place.wide else []
+    empty: Line = []
+    lines = [*head, *said, *([empty] * (rows - len(said)))]
+    return [_rule(place.width), *([(" ", Ink.BLANK), *line] for line in lines)]
+
+
+def _packed(groups: list[Line], cells: int) -> list[Line]:
+    """As many groups to a line as fit, in their order."""
+    lines: list[Line] = []
+    for group in groups:
+        joined: Line = [*lines[-1], ("   ", Ink.BLANK), *group] if lines else group
+        if lines and span_length(joined) <= cells:
+            lines[-1] = joined
+        else:
+            lines.append(group)
+    return lines
+
+
+def _last(view: SaturationView, place: SaturationLayout) -> Line:
+    if view.message:
+        return fit([(" ", Ink.BAR), (view.message, Ink.BAR_STRONG)], place.width, Ink.BAR)
+    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in KEYS)
+    line = together(groups, place.width - 2, 2, Ink.BAR)
+    return fit([(" ", Ink.BAR), *line], place.width, Ink.BAR)
+
+
+def _rule(cells: int) -> Line:
+    return [(" ", Ink.BLANK), ("─" * (cells - 2), Ink.RULE), (" ", Ink.BLANK)]
