@@ -12,7 +12,7 @@ from profiler.points import NO_PREFIX, Layout, LayoutPoints
 from profiler.saturation_curve import Dip, FittedCurve, fit_curve
 from profiler.tables import TraceLike
 from profiler.throughput_fit import Curve
-from profiler.throughput_sizes import group_sizes
+from profiler.throughput_sizes import FLOOR, PARTS, group_sizes
 
 __all__ = [
     "LAYOUT",
@@ -22,6 +22,7 @@ __all__ = [
     "decode_saturation",
     "fit_saturation",
     "prefill_points",
+    "raw_reach",
     "saturation",
     "saturation_of",
     "saturations",
@@ -105,7 +106,8 @@ def fit_saturation(
 ) -> Saturation:
     """The saturation point of measured forwards: (points,) tokens, and device seconds, of each.
 
-    docs/metrics.md has the definition. The order of points does not matter; `seed` sets the resampling.
+    docs/metrics.md has the definition. Points are in the order measured, which matters to the interval only;
+    `seed` sets the resampling.
     """
     tokens, times_s = np.asarray(tokens, dtype=np.float64), np.asarray(times_s, dtype=np.float64)
     measured = np.unique(tokens)
@@ -117,17 +119,17 @@ def fit_saturation(
     point, best, rising = _point(fitted.curve, measured, q)
     if _still_rises(point, rising, measured) or _rests_on_the_last(point, tokens, times_s, q, layout):
         return replace(blank, status="not_saturated")
-    (low, high), plateau = _intervals(fitted, measured, q, np.random.default_rng(seed), resamples)
-    first_reach, last_below = _raw(tokens, times_s, measured, q)
+    factors, plateau = _intervals(fitted, measured, q, np.random.default_rng(seed), resamples)
+    first_reach, last_below = raw_reach(tokens, times_s, q)
     return replace(
         blank,
         status="ok",
         tokens=point,
-        low=min(point, math.floor(low)),
-        high=max(point, math.ceil(high)),
+        low=max(int(measured[0]), math.floor(point * factors[0])),
+        high=min(int(measured[-1]), math.ceil(point * factors[1])),
         first_reach=first_reach,
         last_below=last_below,
-        plateau=Plateau(best, min(best, plateau[0]), max(best, plateau[1])),
+        plateau=Plateau(best, best * plateau[0], best * plateau[1]),
     )
 
 
@@ -165,24 +167,51 @@ def _point(curve: Curve, measured: Array, q: float) -> tuple[int, float, bool]:
 def _intervals(
     fitted: FittedCurve, measured: Array, q: float, rng: np.random.Generator, resamples: int
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Of the point in tokens, and of the best throughput."""
+    """Factors below and above 1 between which the point, and between which the best throughput lies.
+
+    The widths are those of resamples, or of leaving out parts of the time where these differ by more, and
+    beside that what a model is off at best.
+    """
     grid = np.geomspace(measured[0], measured[-1], _COARSE)
-    rates = fitted.resampled(grid, resamples, rng)
+    fit = fitted.curve.throughput(grid)[None]
+    (point,), (best,) = _reached(fit, grid, q)
+    tolerated = np.log([_reached(fit, grid, q - FLOOR)[0][0], _reached(fit, grid, min(q + FLOOR, 1.0))[0][0]])
+    drawn = _reached(fitted.resampled(grid, resamples, rng), grid, q)
+    parted = _reached(fitted.without_parts(grid), grid, q)
+    return (
+        _factors(np.log(drawn[0] / point), np.log(parted[0] / point), tolerated - np.log(point)),
+        _factors(np.log(drawn[1] / best), np.log(parted[1] / best), np.array([-FLOOR, FLOOR])),
+    )
+
+
+def _factors(drawn: Array, parted: Array, tolerated: Array) -> tuple[float, float]:
+    """The ends of an interval from logs of ratios to the estimate.
+
+    The jackknife's variance over parts is (parts - 1) / parts times their sum of squares (Efron and Stein,
+    1981).
+    """
+    drift = 1.96 * np.sqrt((PARTS - 1) / PARTS * ((parted - parted.mean()) ** 2).sum())
+    low, high = np.percentile(drawn, _INTERVAL)
+    below = np.hypot(max(-low, drift), tolerated[0])
+    above = np.hypot(max(high, drift), tolerated[1])
+    return float(np.exp(-below)), float(np.exp(above))
+
+
+def _reached(rates: Array, grid: Array, q: float) -> tuple[Array, Array]:
+    """(fits,) tokens at which (fits, grid) throughput reaches q of its best, and (fits,) that best."""
     best = rates.max(axis=1)
     at = np.argmax(rates >= q * best[:, None], axis=1)
     before, row = np.maximum(at - 1, 0), np.arange(len(rates))
     rise = rates[row, at] - rates[row, before]
     part = np.where(rise > 0, (q * best - rates[row, before]) / np.where(rise > 0, rise, 1), 1.0)
-    reached = grid[before] + part * (grid[at] - grid[before])
-    (low, high), (worst, finest) = np.percentile(reached, _INTERVAL), np.percentile(best, _INTERVAL)
-    return (float(low), float(high)), (float(worst), float(finest))
+    return grid[before] + part * (grid[at] - grid[before]), best
 
 
-def _raw(tokens: Array, times_s: Array, measured: Array, q: float) -> tuple[int, int | None]:
+def raw_reach(tokens: NDArray[np.int64] | Array, times_s: Array, q: float) -> tuple[int, int | None]:
     """First measured size whose median throughput is q of the best, and last one below; None if none is."""
     order = np.argsort(tokens, kind="stable")
-    repeats = np.split((tokens / times_s)[order], np.flatnonzero(np.diff(tokens[order])) + 1)
-    rates = np.array([np.median(of_size) for of_size in repeats])
+    measured, starts = np.unique(tokens[order], return_index=True)
+    rates = np.array([np.median(of_size) for of_size in np.split((tokens / times_s)[order], starts[1:])])
     enough = rates >= q * rates.max()
     below = measured[~enough]
     return int(measured[enough][0]), int(below[-1]) if len(below) else None

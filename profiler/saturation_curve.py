@@ -56,20 +56,24 @@ class FittedCurve:
 
     def resampled(self, grid: Array, count: int, rng: np.random.Generator) -> Array:
         """(count, grid) throughput of curves of the same kind through levels that might as well have come."""
-        sizes = self.sizes
-        drawn = np.log(self.curve.throughput(sizes.tokens)) + self.deviations * rng.standard_normal(
-            (count, len(sizes.tokens))
-        )
-        precision = np.where(self.kept, sizes.errors**-2.0, 0.0)
+        noise = self.deviations * rng.standard_normal((count, len(self.deviations)))
+        return self._refitted(np.log(self.curve.throughput(self.sizes.tokens)) + noise, grid)
+
+    def without_parts(self, grid: Array) -> Array:
+        """(parts, grid) throughput of curves of the same kind without each part of the time in turn."""
+        return self._refitted(self.sizes.without, grid)
+
+    def _refitted(self, levels: Array, grid: Array) -> Array:
+        """(fits, grid) throughput of curves through (fits, sizes) levels."""
+        tokens = self.sizes.tokens
+        precision = np.where(self.kept, self.sizes.errors**-2.0, 0.0)
         if isinstance(self.curve, ParametricCurve):
-            log_times = np.log(sizes.tokens) - drawn
-            vectors = refit_parametric(self.curve, sizes.tokens, log_times, precision)
+            vectors = refit_parametric(self.curve, tokens, np.log(tokens) - levels, precision)
             rates: Array = grid / np.exp(parametric_log_times(vectors, grid, self.curve.work))
             return rates
         assert isinstance(self.curve, SmoothCurve)
-        knots = np.array(self.curve.log_tokens)
-        levels = refit_smoother(self.curve, sizes.tokens, drawn, precision)
-        smooth: Array = np.exp([np.interp(np.log(grid), knots, level) for level in levels])
+        at_knots = refit_smoother(self.curve, tokens, levels, precision)
+        smooth: Array = np.exp([np.interp(np.log(grid), self.curve.log_tokens, knots) for knots in at_knots])
         return smooth
 
 

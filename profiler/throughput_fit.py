@@ -32,8 +32,10 @@ _TINY = 1e-6  # smallest share of the time that a term may have
 _SHARPEST = 64.0
 _SOFT_FROM = 1.5  # standard errors beyond which a miss weighs less while starts are compared
 _CUT = 4.685  # of Tukey's bisquare: misses of more standard errors weigh nothing
+_SETTLED = 0.01  # a change of weights below which they need no other fit
 _REWEIGHTED = 6
 _ROUNDS = 60
+_HEATS = ((8, 4), (_ROUNDS, 1))  # rounds, and how many of the starts go on after them
 _REFIT_ROUNDS = 12
 _ENOUGH = 1e-7  # a relative change of the cost below which a fit has arrived
 
@@ -109,12 +111,16 @@ def fit_parametric(
     work = work or Work()
     problem = _Problem(tokens, work.of(tokens), *_bounds(tokens, times, work.of(tokens)))
     levels, precision = np.log(times), errors**-2.0
-    vectors, costs = problem.descend(_starts(tokens, times, work), levels, precision, _ROUNDS, _SOFT_FROM)
-    vector = vectors[[costs.argmin()]]
-    weights = np.ones_like(levels)
+    vectors = _starts(tokens, times, work)
+    for rounds, kept in _HEATS:
+        vectors, costs = problem.descend(vectors, levels, precision, rounds, _SOFT_FROM)
+        vectors = vectors[np.argsort(costs)[:kept]]
+    vector, weights = vectors, np.ones_like(levels)
     for _ in range(_REWEIGHTED):
         misses = (problem.log_times(vector)[0] - levels) / errors
-        weights = bisquare(misses, NUM_PARAMETERS)
+        before, weights = weights, bisquare(misses, NUM_PARAMETERS)
+        if np.allclose(weights, before, atol=_SETTLED):
+            break
         vector, _costs = problem.descend(vector, levels, weights * precision, _ROUNDS)
     fixed, memory, compute, attention, sharpness = np.exp(vector[0]).tolist()
     return ParametricCurve(fixed, memory, compute, attention, sharpness, work), weights

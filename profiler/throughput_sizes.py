@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLOOR", "Sizes", "group_sizes"]
+__all__ = ["FLOOR", "PARTS", "Sizes", "group_sizes"]
 
 Array = NDArray[np.float64]
 
 FLOOR = 0.01
 """A model within 1 % is good enough, however exact the repeats are."""
+
+PARTS = 5
+"""Parts of the time over which a size was measured, the same number of its repeats in each."""
 
 _MAX_GROUPS = 160  # more sizes than this are grouped by neighbours
 _TRIM = 3.0  # standard deviations from its size's median beyond which a repeat is left out
@@ -29,6 +32,7 @@ class Sizes:
     noise: Array  # standard error of the levels by the repeats; 0 without repeats
     errors: Array  # the same with the floor below which no miss counts
     allowed: Array  # misses of a curve, root mean square, that the repeats do not contradict
+    without: Array  # (PARTS, sizes) the levels without each part of the time in turn
     spread: float  # standard deviation of log throughput among repeats, all sizes together; 0 without
 
     @property
@@ -38,8 +42,8 @@ class Sizes:
 
 
 def group_sizes(tokens: Array, times_s: Array) -> Sizes:
-    """Sizes of points in any order, or groups of neighbouring sizes where there are very many."""
-    order = np.lexsort((times_s, tokens))
+    """Sizes of points in the order measured, or groups of neighbouring sizes where there are very many."""
+    order = np.argsort(tokens, kind="stable")
     tokens, levels = tokens[order], np.log(tokens[order] / times_s[order])
     sizes, which = np.unique(tokens, return_inverse=True)
     if len(sizes) > _MAX_GROUPS:
@@ -56,8 +60,17 @@ def group_sizes(tokens: Array, times_s: Array) -> Sizes:
         noise=noise,
         errors=np.hypot(noise, FLOOR),
         allowed=np.maximum(means * noise, FLOOR),
+        without=np.array([[_level(rest, spread)[0] for rest in _rests(group)] for group in repeats]).T,
         spread=spread,
     )
+
+
+def _rests(repeats: Array) -> list[Array]:
+    """The repeats without each part in turn; all of them where a part is all there is."""
+    if len(repeats) < 2:
+        return [repeats] * PARTS
+    part = np.arange(len(repeats)) * PARTS // len(repeats)
+    return [repeats[part != left_out] for left_out in range(PARTS)]
 
 
 def _spread(repeats: list[Array]) -> float:
