@@ -4,6 +4,7 @@
 
 - Measured: of the three policies that `chunkscope demo -o DIR` ran, two are fitted and the third is told,
   then each one is fitted alone and tells the others and the sweep.
+  What users felt is told, too: the third one's requests go through the scheduler with the fitted model.
 - Simulated: a run with chunks of 512 tokens is fitted and tells runs with other chunks.
 - Speed: a trace of `--forwards` forwards, made of copies of a simulated run with noise, is fitted.
 
@@ -31,13 +32,17 @@ import pyarrow as pa
 from engine.config import CHUNKING_OFF, EngineConfig
 from engine.models.checkpoint import open_checkpoint
 from engine.request import Request, SamplingParams
+from profiler.fitted_cost import FittedCost
 from profiler.forward_features import LAYOUTS, forwards_of
 from profiler.forward_fit import fit_curve, grouped
 from profiler.forward_fit_host import host_time
 from profiler.forward_fit_prior import expected, prior_of, work_of
 from profiler.forward_fit_setting import setting_of
 from profiler.forward_model import ForwardModel, fit_forward_model
+from profiler.latency import latency
 from profiler.tables import TraceLike
+from profiler.trial import trial
+from profiler.trial_requests import requests_of
 from traces.reader import open_trace
 from ui.gpu_options import GpuOptions
 from ui.simulating import SimulatedDevice, SimulatedSession, simulated_device
@@ -71,6 +76,7 @@ def measured(traces: Mapping[str, TraceLike]) -> None:
         model = fit_forward_model([traces[name] for name in POLICIES if name != held])
         print(f"\nmeasured, {held} told by the other two")
         print_errors(model, traces[held])
+        print_felt(model, traces[held])
     for fitted in POLICIES:
         model = fit_forward_model(traces[fitted])
         for told in (*POLICIES, "sweep"):
@@ -193,6 +199,22 @@ def print_errors(model: ForwardModel, trace: TraceLike) -> None:
                 f"  {name:16} {chosen.sum():6,} forwards   typical {typical:6.1%}   "
                 f"bias {np.median(misses[chosen]):+6.1%}   sum {total:+6.1%}"
             )
+
+
+def print_felt(model: ForwardModel, trace: TraceLike) -> None:
+    """What users of a measured run felt, beside a trial of its requests under its options."""
+    cost, sent = FittedCost(model), requests_of(trace)
+    config = EngineConfig(**trace.meta["engine"])
+    tried = trial(sent.requests, config, cost, ends=sent.ends, host_overhead_ns=cost.host_overhead_ns)
+    was = latency(trace)
+    for name, told, felt in (
+        ("longest wait", tried.longest_wait_s, was.itl.max),
+        ("ITL p99", tried.gap_s(0.99), was.itl.p99),
+        ("TTFT p50", tried.ttft_s(0.5), was.ttft.p50),
+        ("TTFT p99", tried.ttft_s(0.99), was.ttft.p99),
+    ):
+        if told is not None and felt:
+            print(f"  {name:16} told {told:7.3f} s   measured {felt:7.3f} s   {told / felt - 1:+6.1%}")
 
 
 def print_terms(model: ForwardModel) -> None:
