@@ -131,3 +131,19 @@ def test_a_measured_profile_moves_the_point() -> None:
     assert on_paper is not None
     assert by_profile is not None
     assert by_profile > 1.2 * on_paper
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_every_configuration_has_a_plan_on_eight_gpus_or_fewer(name: str) -> None:
+    model = read(name)
+    for tp in (1, 2, 4, 8):
+        try:
+            plan = paper_plan(model, paper_device(model, "H200", tp=tp))
+        except ConfigError:
+            continue
+        assert plan.start.plateau_share is not None
+        assert plan.start.plateau_share > 0.9
+        assert plan.memory.requests(plan.start.options.chunk_tokens) > 0
+        return
+    pytest.fail(f"{name} fits on no eight H200")
