@@ -1,11 +1,14 @@
 """`chunkscope sweep`: what it measures, for how long, on what, and how it goes on."""
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from profiler.tables import frame
-from tests.support.cli import call, refused, write_model
+from tests.support.cli import call, refused, start, wait_for_rows, write_model
 from traces.reader import open_trace
 from ui.errors import Interrupted
 from ui.interrupt import StopRequest
@@ -91,6 +94,26 @@ def test_an_interrupted_sweep_goes_on(
     assert (found["num_sizes"], found["num_points"]) == (10, 30)
     assert call(capfd, "check", trace).code == 0
     assert "nothing is left to measure" in refused(capfd, *args, "--resume")
+
+
+@pytest.mark.long
+def test_a_killed_sweep_goes_on_and_a_living_one_is_left_alone(tmp_path: Path, capfd: Capture) -> None:
+    trace, model = tmp_path / "s.chunkscope", write_model(tmp_path)
+    args = ["sweep", "--model", model, "--tokens", "1:64", "--prefix", "0,64", "-o", trace]
+    process = start(*args, "--repeats", 1000)
+    wait_for_rows(trace, process)
+    assert "still being written: try again when that has ended" in refused(capfd, *args, "--resume")
+    time.sleep(0.3)  # until it is in the midst of a forward
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    repeats = 60
+    code, _, err = call(capfd, *args, "--resume", "--repeats", repeats)
+    assert code == 0, err
+    forwards = frame(open_trace(trace), "forwards")
+    prompts = forwards.filter((forwards["mode"] == 0) & (forwards["num_extend_seqs"] == 1))
+    counts = prompts.group_by("extend_tokens", "prefix_tokens").len()["len"].to_list()
+    assert counts == [repeats] * 2 * 10
+    assert call(capfd, "check", trace).code == 0
 
 
 @pytest.mark.parametrize(
