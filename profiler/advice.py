@@ -7,7 +7,7 @@ from typing import Any
 from engine.cache.allocator import ceil_page
 from engine.config import EngineConfig
 from engine.errors import ConfigError
-from profiler.advice_choice import Binding, Choice, Margins, choose
+from profiler.advice_choice import NO_LIMITS, Binding, Choice, Margins, choose
 from profiler.advice_cost import CostBasis, Slower, cost_of
 from profiler.advice_point import Point, point_by_model, point_by_points
 from profiler.advice_workload import TriedWorkload, base_config, tried_workload
@@ -23,15 +23,11 @@ __all__ = ["Advice", "advise"]
 
 BUDGET_S = 15.0
 SMALLER_SIZES = 4  # at most, below the ladder of chunk sizes
-NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A choice among the rows of a price list, and all that it rests on.
-
-    `current` is the chunk size of the run itself, None where it has none or is not told.
-    """
+    """A choice among the rows of a price list, and all that it rests on."""
 
     choice: Choice
     rows: tuple[PriceRow, ...]

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from profiler.price_rows import Limits, Options, PriceRow
 
-__all__ = ["Binding", "Choice", "Margins", "choose"]
+__all__ = ["NO_LIMITS", "VALUES", "Binding", "Choice", "Margins", "Q", "choose"]
 
-Q = 0.95  # of the best throughput: what a chunk at the saturation point reaches
+Q = 0.95
+"""Of the best throughput: what a chunk at the saturation point reaches."""
+
 SAME_SHARE = 0.005  # throughput that rounds to the same
 CUTS = 0.5  # of the wait under prefill first, that another policy must at most leave
 TTFT_PRICE, OUTPUT_PRICE = 1.25, 0.95  # of those under prefill first, that it may at worst have
@@ -71,7 +73,10 @@ def _value(row: PriceRow, limit: str) -> float | None:
     return value
 
 
-NO_LIMITS, EXACT = Limits(), Margins()
+NO_LIMITS = Limits()
+"""Whatever a row costs is accepted."""
+
+EXACT = Margins()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What advice means, in words chosen from its numbers: what to take first, then why and what it rests on."""
 
 from profiler.advice import Advice
-from profiler.advice_choice import VALUES, Binding
+from profiler.advice_choice import NO_LIMITS, VALUES, Binding
 from profiler.price_rows import Options, PriceRow
 from profiler.wording import count, duration
 
@@ -38,7 +38,7 @@ def reasons(advice: Advice) -> list[str]:
     """Why, a sentence or two each: the chunk size, the longest wait, the first token, the limits."""
     row = advice.choice.row
     if row is None:
-        free = advice.choose(type(advice.choice.limits)()).row
+        free = advice.choose(NO_LIMITS).row
         return [] if free is None else [f"Without limits it is {' '.join(free.options.arguments())}."]
     return [_chunk(advice, row), _wait(advice, row), _first_token(advice, row), *_limits(advice, row)]
 

@@ -45,7 +45,7 @@ def price_table(advice: Advice) -> Table:
         if limited:
             broken = row.breaks(advice.margins.tightened(row, advice.choice.limits))
             cells.append(", ".join(LIMIT_WORDS[name] for name in broken))
-        table.add_row(*[Text(cell) for cell in cells], style="bold" if row is advice.choice.row else "")
+        table.add_row(*[Text(cell) for cell in cells], style="bold" if row == advice.choice.row else "")
     return table
 
 
