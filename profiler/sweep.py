@@ -185,7 +185,9 @@ class Sweep:
                 break
             runner.warm_up(case)
         if self._halfway is None:
-            count = num_sizes_for(self.plan.cases, self.timings, self.left_s, layouts=self.plan.num_layouts)
+            stock_tokens = self.plan.stock_tokens if self.plan.needs_stock else 0
+            left_s = self.left_s - self.timings.cost_s(SweepCase(stock_tokens))
+            count = num_sizes_for(self.plan.cases, self.timings, left_s, layouts=self.plan.num_layouts)
             self.cases = self.plan.cases(count)
         assert self._start_s is not None
         end_s = self._start_s + WARM_UP_SHARE * budget_s

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.sweep_cases import SweepCase
+from profiler.sweep_plan import DECODE_FORWARDS
 
 __all__ = ["Timings", "budgeted", "num_sizes_for", "repeated"]
 
@@ -51,10 +52,18 @@ class Timings:
         ]
 
     def cost_s(self, case: SweepCase) -> float:
-        """What the next measurement may take; 0 when nothing like it is known."""
+        """What the next measurement may take; 0 when nothing like it is known.
+
+        A visit of decode rows takes as long as its forwards would with as many prompt tokens, or less where
+        fewer rows tell so.
+        """
         if case in self._costs:
             return median(self._costs[case])
-        return case.cost_guess((known, median(costs)) for known, costs in self._costs.items())
+        guess = case.cost_guess((known, median(costs)) for known, costs in self._costs.items())
+        if not case.decode:
+            return guess
+        as_prompt = (DECODE_FORWARDS + 1) * self.cost_s(SweepCase(case.tokens))
+        return min(guess, as_prompt) if guess and as_prompt else guess or as_prompt
 
     def spreads(self, cases: Sequence[SweepCase]) -> list[float]:
         """Standard deviation of log time of each case, drawn towards that of the middle case.

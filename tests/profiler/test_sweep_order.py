@@ -123,6 +123,7 @@ def test_what_a_case_may_cost_comes_from_smaller_ones_of_its_kind() -> None:
     assert timings.cost_s(SweepCase(100, 8192)) == 6
     assert timings.cost_s(SweepCase(5)) == 0
     assert timings.cost_s(SweepCase(180, 99, decode=True)) == 14
+    assert timings.cost_s(SweepCase(50, 99, decode=True)) == 2 * 5  # by the prompts of 50 tokens
 
 
 def test_repeats_are_passes_that_go_on_where_they_stopped() -> None:
