@@ -9,6 +9,7 @@ from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost import RooflineCost
 from profiler.forward_fit_setting import setting_of
+from profiler.roofline import simulated_roof
 
 __all__ = ["OperatorModel", "operator_model"]
 
@@ -26,13 +27,12 @@ def operator_model(meta: Mapping[str, Any]) -> OperatorModel | None:
 
     A measured profile of GEMMs (`--profile`) stays in its file, so such a trace has none either.
     """
-    told, hardware = meta.get("cost_model"), meta.get("hardware")
-    if meta.get("provenance") != "simulated" or not isinstance(told, Mapping):
+    told = meta.get("cost_model")
+    if simulated_roof(meta) is None or not isinstance(told, Mapping):
         return None
-    if told.get("kind") != "roofline" or told.get("gemm_profile") is not None:
-        return None
-    peaks = hardware.get("peaks") if isinstance(hardware, Mapping) else None
-    if not isinstance(peaks, Mapping) or peaks.keys() != Peaks.__dataclass_fields__.keys():
+    peaks = meta["hardware"]["peaks"]
+    whole = peaks.keys() == Peaks.__dataclass_fields__.keys()
+    if not whole or told.get("kind") != "roofline" or told.get("gemm_profile") is not None:
         return None
     try:
         setting = setting_of(meta)

@@ -28,6 +28,7 @@ __all__ = [
     "with_rates",
 ]
 
+_BEYOND = 1e300  # no rate, and JSON may hold infinity
 _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "flops_head")
 _BYTES = ("bytes_weights", "bytes_kv_read", "bytes_kv_write", "bytes_activation")
 _IN_PLOT_ORDER = ("intensity", "flops_per_s", "forward_id")
@@ -73,7 +74,7 @@ def simulated_roof(meta: Mapping[str, Any]) -> Roof | None:
 
 
 def _is_rate(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and value > 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < _BEYOND
 
 
 def roofline_points(trace: TraceLike, roof: Roof | None = None) -> pl.DataFrame:

@@ -53,6 +53,8 @@ def test_a_simulated_trace_lies_under_its_own_peaks() -> None:
         {"provenance": "simulated", "hardware": 3},
         {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"flops_per_s": None}}},
         {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"bytes_per_s": 0}}},
+        {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"bytes_per_s": float("inf")}}},
+        {"provenance": "simulated", "hardware": {"peaks": PEAKS | {"bytes_per_s": True}}},
     ],
 )
 def test_other_traces_have_no_peaks(meta: dict[str, Any]) -> None:

@@ -130,6 +130,8 @@ def test_a_simulated_trace_s_operators_are_the_cost_model_s(simulated: Trace) ->
         {"cost_model": {"kind": "roofline", "gemm_profile": {"path": "x"}}},
         {"cost_model": {"kind": "fitted"}},
         {"hardware": {"peaks": {"dtype": "bfloat16"}}},
+        {"hardware": {"peaks": {"dtype": "bfloat16", "flops_per_s": "fast", "bytes_per_s": 1e12}}},
+        {"hardware": {"peaks": {"dtype": "bfloat16", "flops_per_s": 1e15, "bytes_per_s": 1e12}}},
         {"model": {"num_layers": 2}},
     ],
 )
