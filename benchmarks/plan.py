@@ -3,7 +3,8 @@
     python benchmarks/plan.py [--configs FOLDER] [--model NAME] [--gpu NAME]
 
 Each model runs on the fewest devices that can share it and hold it. A plan should take less than a second;
-the last one runs once more as a process of its own, interpreter and imports included.
+the last one runs once more as a process of its own, interpreter and imports included. Then the saturation
+points by the data sheet alone and by GEMMs that were measured on the same card.
 """
 
 import argparse
@@ -23,10 +24,14 @@ from engine.errors import EngineError
 from profiler.hardware import all_cards
 from profiler.paper.device import paper_device
 from profiler.paper.plan import PaperPlan, paper_plan
+from profiler.paper.point import LARGEST_TOKENS, paper_point
 from profiler.paper.read import read_model
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIGS = ROOT.parent / "shared" / "corpus" / "configs"
+CORPUS = ROOT.parent / "shared" / "corpus"
+CONFIGS = CORPUS / "configs"
+GEMMS = CORPUS / "measured" / "vidur_layer_gemm_vs_tokens.csv"
+MEASURED_CARDS = ("A40", "A100 SXM4 80GB", "H100 SXM5")
 DEVICES = (1, 2, 4, 8, 16)
 WANTED_S = 1.0
 
@@ -47,6 +52,7 @@ class Planned:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--configs", type=Path, default=CONFIGS)
+    parser.add_argument("--profile", type=Path, default=GEMMS, help="measured GEMM times of a layer")
     parser.add_argument("--model", default="", help="configurations whose name holds this")
     parser.add_argument("--gpu", default="", help="cards whose name holds this")
     options = parser.parse_args()
@@ -59,6 +65,7 @@ def main() -> None:
         cells.append(planned(config, gpu))
         print(line(cells[-1]), flush=True)
     print("\n".join(summary(cells)))
+    print("\n".join(by_measured_gemms(configs, options.profile)))
 
 
 def planned(config: Path, gpu: str) -> Planned:
@@ -107,6 +114,31 @@ def summary(cells: list[Planned]) -> Iterator[str]:
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=True)
     yield f"python {' '.join(command)}: {(time.perf_counter() - start_s) * 1e3:.0f} ms"
     yield done.stdout.splitlines()[0]
+
+
+def by_measured_gemms(configs: list[Path], profile: Path) -> Iterator[str]:
+    """Points of one device, whether it holds the model or not."""
+    ratios = []
+    for config, gpu in product(configs, MEASURED_CARDS):
+        model = read_model(config)
+        try:
+            costs = [
+                paper_device(model, gpu, dtype="bf16", profile=of).cost_model() for of in (None, profile)
+            ]
+        except EngineError as error:
+            yield f"{model.name:36} {gpu:28} {error}"
+            continue
+        largest = min(LARGEST_TOKENS, model.max_position_embeddings)
+        sheet, measured = (paper_point(cost, largest).tokens for cost in costs)
+        line = (
+            f"{model.name:36} {gpu:28} data sheet {sheet or '-'!s:>6}  measured GEMMs {measured or '-'!s:>6}"
+        )
+        if sheet and measured:
+            ratios.append(measured / sheet)
+            told += f"  ratio {ratios[-1]:.2f}"
+        yield told
+    if ratios:
+        yield f"ratio: median {median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}"
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ def _source(plan: PaperPlan) -> str:
     if plan.device.profile is None:
         return (
             f"All of this is derived from the configuration and the data sheet of {card}; nothing was "
-            "measured. Measured forwards often need more tokens: a --profile of GEMMs, or a sweep, tells."
+            "measured. Measured forwards often saturate at several times as many tokens: give a --profile of "
+            "GEMMs, or measure a sweep."
         )
     return (
         f"All of this is derived from the configuration, the data sheet of {card} and GEMM times measured by "
