@@ -130,7 +130,7 @@ def by_measured_gemms(configs: list[Path], profile: Path) -> Iterator[str]:
             continue
         largest = min(LARGEST_TOKENS, model.max_position_embeddings)
         sheet, measured = (paper_point(cost, largest).tokens for cost in costs)
-        line = (
+        told = (
             f"{model.name:36} {gpu:28} data sheet {sheet or '-'!s:>6}  measured GEMMs {measured or '-'!s:>6}"
         )
         if sheet and measured:
