@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from profiler.saturation_curve import Dip
 from profiler.saturation_report import Fitted, SaturationReport
 from profiler.wording import count, duration
 
@@ -79,6 +80,13 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
     if found.first_reach is not None:
         below = "none" if found.last_below is None else count(found.last_below)
         lines.append(("raw", f"first size at the line {count(found.first_reach)}, last below it {below}"))
+    if found.plateau is not None:
+        best, *ends = (
+            f"{rate:,.0f}" for rate in (found.plateau.tokens_per_s, found.plateau.low, found.plateau.high)
+        )
+        lines.append(("plateau", f"{best} tokens/s [{', '.join(ends)}]"))
+    if found.dips:
+        lines.append(("dips", _dips(found.dips)))
     if report.sizes.height:
         lines.append(("not covered", f"more than {_tokens(report.sizes['tokens'][-1])}; prefixes; batches"))
     return lines
@@ -86,6 +94,12 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
 
 def _tokens(number: int) -> str:
     return f"{count(number)} token{'' if number == 1 else 's'}"
+
+
+def _dips(dips: Sequence[Dip]) -> str:
+    spans = [count(dip.first) + ("" if dip.first == dip.last else f" to {count(dip.last)}") for dip in dips]
+    deepest = max(dip.depth for dip in dips)
+    return f"at {', '.join(spans)} tokens, by up to {deepest * 100:.0f} %: kept, do not move the point"
 
 
 def _of_chunk(fit: Fitted) -> str:

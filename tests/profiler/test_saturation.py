@@ -68,6 +68,9 @@ def test_a_curve_that_peaks_and_falls_needs_the_smoother(noise: float) -> None:
     assert found.fit_kind == "smoother"
     assert found.tokens == pytest.approx(truth, rel=0.08)
     assert found.last_below == 1024
+    assert found.plateau is not None
+    assert found.plateau.low < found.plateau.tokens_per_s < found.plateau.high
+    assert found.plateau.tokens_per_s == pytest.approx(rates.max(), rel=0.04)
     assert found.curve is not None
     peak = grid[np.argmax(found.curve.throughput(grid.astype(float)))]
     assert 119 <= peak <= 348
@@ -82,6 +85,7 @@ def test_throughput_that_still_rises_is_not_saturated(
     assert found.status == "not_saturated"
     assert found.fit_kind is not None
     assert (found.tokens, found.low, found.high, found.first_reach, found.last_below) == (None,) * 5
+    assert found.plateau is None
 
 
 def test_wave_quantisation_does_not_move_the_point() -> None:
@@ -131,6 +135,27 @@ def test_more_noise_widens_the_interval() -> None:
     assert width(0.0) < width(0.02) < width(0.08)
 
 
+def test_a_machine_that_changed_within_the_sweep_widens_the_interval() -> None:
+    """The same times, once as measured and once shuffled among the repeats of each size."""
+    passes, rng = 10, np.random.default_rng(5)
+    tokens = np.tile(FORTY, passes)
+    late = np.repeat(np.arange(passes), len(FORTY)) >= 5
+    times = 0.3 + np.maximum(1, tokens / 200) + tokens**2 / 3e6
+    times *= np.exp(rng.normal(0, 0.02, len(tokens)))
+    times[late & (tokens < 500)] *= 1.10  # a neighbour takes memory bandwidth, which small forwards live on
+    shuffled = times.copy()
+    for size in FORTY:
+        shuffled[tokens == size] = rng.permutation(times[tokens == size])
+
+    def width(times: np.ndarray) -> float:
+        found = fit_saturation(tokens, times)
+        assert found.low is not None
+        assert found.high is not None
+        return found.high / found.low
+
+    assert width(times) > 1.08 * width(shuffled)
+
+
 def test_points_without_repeats_still_have_an_interval() -> None:
     found = fit_saturation(*measured(FORTY, lambda t: 1 + t / 100, 0.03, repeats=1))
     assert found.low is not None
@@ -144,6 +169,13 @@ def test_thousands_of_sizes_are_fitted_in_groups() -> None:
     assert found.num_sizes > 1000
     rates = np.arange(1, 4097) / (1 + np.maximum(1, np.arange(1, 4097) / 300))
     assert found.tokens == pytest.approx(np.argmax(rates >= 0.95 * rates.max()) + 1, rel=0.03)
+
+
+def test_a_dip_at_the_largest_size_is_no_saturation() -> None:
+    tokens, times = measured(TEN, lambda t: 1 + t / 4000, 0.01)
+    times[tokens == TEN[-1]] *= 1.25
+    found = fit_saturation(tokens, times, resamples=1)
+    assert found.status == "not_saturated"
 
 
 @pytest.mark.parametrize("sizes", [[], [8] * 20, list(range(8, 15))])

@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from engine.batch import ForwardMode
-from profiler.saturation import fit_saturation, saturation
-from profiler.saturation_report import SaturationReport, saturation_report
+from profiler.points import decode_points
+from profiler.saturation import Saturation, fit_saturation, saturation, saturation_of
+from profiler.saturation_report import SaturationReport, decode_report, saturation_report
 from profiler.saturation_words import answer, basis, price, sweep_command
 from tests.support.traces import MemoryTrace, forward, prefill_trace
 
@@ -160,6 +162,8 @@ def test_the_basis_names_fit_points_and_what_is_not_covered(report: SaturationRe
     assert lines["fit"].startswith("parametric: ")
     assert "residual" in lines["fit"]
     assert lines["raw"] == "first size at the line 128, last below it 64"
+    assert lines["plateau"].startswith("100,")
+    assert "dips" not in lines
     assert lines["not covered"] == "more than 2,048 tokens; prefixes; batches"
 
 
@@ -169,3 +173,48 @@ def test_the_curve_of_a_smoother_is_drawn_too() -> None:
     assert report.found.fit_kind == "smoother"
     assert np.all(report.curve["tokens_per_s"].to_numpy() > 0)
     assert "smoother" in dict(basis(report))["fit"]
+
+
+def test_a_slow_size_is_a_dip_and_keeps_its_residual() -> None:
+    """It is among the sizes, told in the basis, and the point stays where it was."""
+    times = [
+        (size, knee(size) * (5 if size == 1024 else 4) // 4 + 100 * i) for i in range(2) for size in SIZES
+    ]
+    report, plain = reported(prefill_trace(times)), reported(swept())
+    assert report.found.fit_kind == "parametric"
+    assert report.found.tokens == pytest.approx(plain.found.tokens, rel=0.02)
+    (dip,) = report.found.dips
+    assert (dip.first, dip.last, dip.depth) == (1024, 1024, pytest.approx(0.2, abs=0.02))
+    assert report.sizes.filter(pl.col("in_dip"))["tokens"].to_list() == [1024]
+    residuals = dict(report.sizes.select("tokens", "residual").iter_rows())
+    assert residuals[1024] == pytest.approx(-0.2, abs=0.02)
+    assert residuals[512] == pytest.approx(0, abs=0.02)
+    told = "at 1,024 tokens, by up to 20 %: kept, do not move the point"
+    assert dict(basis(report))["dips"] == told
+
+
+def test_neighbouring_slow_sizes_are_one_dip() -> None:
+    sizes = [*SIZES, 700, 800, 900]
+    times = [(size, knee(size) * (5 if 700 <= size <= 800 else 4) // 4) for size in sizes]
+    (dip,) = reported(prefill_trace(times)).found.dips
+    assert (dip.first, dip.last) == (700, 800)
+
+
+def test_decode_rows_have_a_report_of_their_own() -> None:
+    """Up to 32 rows take 1 ms, and each further one 1/32 ms; other contexts are the others."""
+    rows = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256]
+    table = [
+        forward(i, 0, MS * max(n, 32) // 32, decode_tokens=n, kv_tokens=600 * n) for i, n in enumerate(rows)
+    ]
+    table += [forward(50, 0, MS, decode_tokens=4, kv_tokens=4400)]
+    report = decode_report(MemoryTrace({"forwards": table}), resamples=5)
+    assert report.found.layout == "decode rows alone, context of 600 tokens"
+    assert report.found.status == "ok"
+    assert report.found.tokens == pytest.approx(31, abs=2)
+    assert report.found == decode_saturation_of(table)
+    assert (report.points.height, report.others["forward_id"].to_list()) == (13, [50])
+    assert decode_report(MemoryTrace({})).points.is_empty()
+
+
+def decode_saturation_of(table: list[dict[str, Any]]) -> Saturation:
+    return saturation_of(decode_points(MemoryTrace({"forwards": table})), resamples=5)
