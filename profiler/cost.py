@@ -15,7 +15,7 @@ from engine.shapes import ModelShape
 from profiler.cost_profile import GemmProfile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
 
-__all__ = ["MAX_TIME_S", "OPERATORS", "RooflineCost"]
+__all__ = ["MAX_TIME_S", "OPERATORS", "RooflineCost", "elementwise_elements"]
 
 OPERATORS = (
     *("QKV", "O", "GATE_UP", "DOWN", "HEAD"),
@@ -77,7 +77,7 @@ class RooflineCost:
         self._pair_flops = 4 * q * layers
         self._q_bytes = q * layers * element_bytes  # a token's queries, or its attention output
         self._kv_bytes = 2 * kv * layers * element_bytes
-        self._elementwise_bytes = element_bytes * (layers * _elementwise(shape) + 2 * hidden)
+        self._elementwise_bytes = element_bytes * (layers * elementwise_elements(shape) + 2 * hidden)
         self._overhead_s = (layers * OVERHEADS.layer_ns + OVERHEADS.forward_ns) / 1e9
 
     def forward_ns(self, batch: ForwardBatch) -> int:
@@ -161,7 +161,7 @@ def _matrix(inputs: int, outputs: int, layers: int) -> Matrix:
     return Matrix(layers * inputs * outputs, layers * (inputs + outputs))
 
 
-def _elementwise(shape: ModelShape) -> int:
+def elementwise_elements(shape: ModelShape) -> int:
     """Elements that one token moves in one layer between GEMMs and attention.
 
     A norm with its residual addition reads two rows of hidden size and writes two; the rotary kernel reads

@@ -17,9 +17,12 @@ __all__ = ["FEATURES", "LAYOUTS", "Forwards", "features_of", "forwards_of", "joi
 
 Array = NDArray[np.float64]
 
-FEATURES = ("tokens", "behind_prefix", "pairs_prefix", "pairs_causal", "pairs_decode", "rows_with_logits")
-"""Columns of a forward: new tokens of all rows; those of extend rows that stand behind a prefix; pairs of the
-rectangles, the triangles and the decode rows; rows that need logits."""
+FEATURES = (
+    *("tokens", "behind_prefix", "pairs_prefix", "pairs_causal", "pairs_decode"),
+    *("head", "rows_with_logits"),
+)
+"""Columns of a forward: new tokens of all rows; those of extend rows that stand behind a prefix, at most;
+pairs of rectangles, of triangles and of decode rows; 1 if any row needs logits, else 0; rows that do."""
 
 LAYOUTS = ("one prompt", "behind a prefix", "several prompts", "decode", "mixed")
 """What a forward's rows are: one extend row without prefix; one behind a prefix; several extend rows; decode
@@ -59,11 +62,12 @@ def features_of(sums: ForwardSums) -> Array:
     """(features,) of one forward."""
     behind = min(sums.extend_tokens, sums.pairs_prefix)
     pairs = (sums.pairs_prefix, sums.pairs_causal, sums.pairs_decode)
-    return np.array([sums.tokens, behind, *pairs, sums.rows_with_logits], dtype=np.float64)
+    logits = sums.rows_with_logits
+    return np.array([sums.tokens, behind, *pairs, min(1, logits), logits], dtype=np.float64)
 
 
 def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
-    """All forwards of a trace with a device time and known sums that no profiler slowed.
+    """All forwards of a trace with a device time, a known mode and known sums that no profiler slowed.
 
     `shape` is that of the trace's rank: the head's FLOPs tell how many rows needed logits, which the trace
     does not count. Where they are unknown all rows are taken to.
@@ -79,10 +83,16 @@ def forwards_of(trace: TraceLike, shape: ModelShape) -> Forwards:
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
         .drop_nulls()
-        .filter((pl.col("time_ns") > 0) & (pl.col("extend_tokens") + pl.col("decode_tokens") > 0))
+        .filter(
+            (pl.col("time_ns") > 0)
+            & pl.col("mode").is_in([mode.value for mode in ForwardMode])
+            & pl.all_horizontal(pl.col(*_TOTALS, "rows_with_logits") >= 0)
+            & (pl.col("extend_tokens") + pl.col("decode_tokens") > 0)
+        )
         .with_columns(
             tokens=pl.col("extend_tokens") + pl.col("decode_tokens"),
             behind_prefix=pl.min_horizontal("extend_tokens", "pairs_prefix"),
+            head=pl.col("rows_with_logits").clip(upper_bound=1),
         )
     )
     return Forwards(
@@ -104,13 +114,16 @@ def joined(parts: Sequence[Forwards]) -> Forwards:
 def _layout() -> pl.Expr:
     """Index in LAYOUTS."""
     mode, several, prefix = pl.col("mode"), pl.col("num_extend_seqs") > 1, pl.col("pairs_prefix") > 0
-    prompts = pl.when(several).then(2).when(prefix).then(1).otherwise(0)
+    at = {name: pl.lit(index, pl.Int64) for index, name in enumerate(LAYOUTS)}
     return (
         pl.when(mode == ForwardMode.DECODE.value)
-        .then(3)
+        .then(at["decode"])
         .when(mode == ForwardMode.MIXED.value)
-        .then(4)
-        .otherwise(prompts)
-        .cast(pl.Int64)
+        .then(at["mixed"])
+        .when(several)
+        .then(at["several prompts"])
+        .when(prefix)
+        .then(at["behind a prefix"])
+        .otherwise(at["one prompt"])
         .alias("layout")
     )

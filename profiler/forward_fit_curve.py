@@ -12,28 +12,31 @@ __all__ = ["TERMS", "ForwardCurve"]
 
 Array = NDArray[np.float64]
 
-TERMS = ("fixed", "weights", "compute", "sharpness", *FEATURES[1:])
-"""Parameters of a `ForwardCurve`, in order; those named like features are seconds for each of the feature."""
+TERMS = ("fixed", "weights", "compute", "sharpness", "elementwise", *FEATURES[1:])
+"""Parameters of a `ForwardCurve`, in order; the last ones multiply one feature each, `elementwise` tokens."""
 
-_LINEAR = len(TERMS) - len(FEATURES) + 1  # index of the first parameter that multiplies a feature
+_LINEAR = len(TERMS) - len(FEATURES)  # index of the first of these
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardCurve:
     """time = fixed + (weights^p + (compute tokens)^p)^(1/p) + the sum of the other terms, in seconds.
 
-    The matrices of a forward are read (weights) and multiplied with its tokens, the two overlapping more the
-    higher the sharpness p >= 1 is (Williams et al., "Roofline", 2009, is p without end).
+    The layers' matrices are read (weights) and multiplied with a forward's tokens, the two overlapping more
+    the higher the sharpness p >= 1 is (Williams et al., "Roofline", 2009, is p without end). Norms and the
+    like move each token between them (elementwise).
     """
 
     fixed: float
     weights: float
     compute: float  # a token
     sharpness: float
+    elementwise: float  # a token
     behind_prefix: float  # a token of an extend row behind a prefix
     pairs_prefix: float
     pairs_causal: float
     pairs_decode: float
+    head: float  # once, if any row needs logits
     rows_with_logits: float
 
     @classmethod
@@ -70,10 +73,12 @@ class ForwardCurve:
         return (
             self.fixed
             + matrices
+            + self.elementwise * sums.tokens
             + self.behind_prefix * behind
             + self.pairs_prefix * sums.pairs_prefix
             + self.pairs_causal * sums.pairs_causal
             + self.pairs_decode * sums.pairs_decode
+            + self.head * min(1, sums.rows_with_logits)
             + self.rows_with_logits * sums.rows_with_logits
         )
 
@@ -98,7 +103,7 @@ class ForwardCurve:
     def _others(self, features: Array) -> Array:
         """(forwards, linear terms) seconds of each."""
         rates = np.array(astuple(self)[_LINEAR:])
-        seconds: Array = features[:, 1:] * rates
+        seconds: Array = features * rates
         return seconds
 
     def _matrices(self, features: Array) -> tuple[Array, Array, Array]:

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from engine.arithmetic import kv_bytes_per_token
 from engine.shapes import ModelShape
+from profiler.cost import elementwise_elements
 from profiler.cost_table import EFFICIENCIES, OVERHEADS
 from profiler.forward_fit_curve import TERMS, ForwardCurve
 
-__all__ = ["Prior", "Rates", "Work", "prior_of", "work_of"]
+__all__ = ["Prior", "Rates", "Work", "expected", "prior_of", "work_of"]
 
 Array = NDArray[np.float64]
 
@@ -22,10 +23,12 @@ _SPREAD = {
     "weights": 0.7,
     "compute": 0.7,
     "sharpness": 1.0,
+    "elementwise": 0.7,
     "behind_prefix": 1.6,
     "pairs_prefix": 0.7,
     "pairs_causal": 0.7,
     "pairs_decode": 0.7,
+    "head": 0.7,
     "rows_with_logits": 0.5,
 }
 _TOGETHER = 0.35  # of the ratio of rectangle to triangle: one kernel computes both
@@ -78,7 +81,9 @@ def work_of(shape: ModelShape, element_bytes: int) -> Work:
             "rows_with_logits": 2.0 * shape.head_params,
         },
         moved={
-            "weights": element_bytes * (layers * shape.layer_params + shape.head_params),
+            "weights": element_bytes * layers * shape.layer_params,
+            "elementwise": element_bytes * layers * elementwise_elements(shape),
+            "head": float(element_bytes * shape.head_params),
             "behind_prefix": 3 * layers * shape.q_size * element_bytes,  # queries once more, two outputs
             "pairs_decode": float(kv_bytes_per_token(shape, element_bytes)),
         },
@@ -89,6 +94,7 @@ def expected(work: Work, rates: Rates, layers: int) -> ForwardCurve:
     """The terms under these rates, with the efficiencies of `profiler.cost_table`."""
     kinds = {"pairs_prefix": "ATTENTION_PREFIX", "pairs_causal": "ATTENTION_CAUSAL"}
     kinds |= {"pairs_decode": "ATTENTION_DECODE", "behind_prefix": "ELEMENTWISE"}
+    kinds["elementwise"] = "ELEMENTWISE"
     seconds = {}
     for term, flops in work.flops.items():
         seconds[term] = flops / rates.flops_per_s / (EFFICIENCIES[kinds.get(term, "GEMM")].compute or 1.0)

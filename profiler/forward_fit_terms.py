@@ -13,8 +13,8 @@ __all__ = ["NORMAL_95", "Term", "terms_of"]
 NORMAL_95 = 1.96  # standard deviations of a normal distribution that hold 95 % of it
 
 _MEASURED, _PRIOR = 0.9, 0.3  # share of a term's variance that measuring took away
-_UNITS = {"fixed": "s", "weights": "s", "compute": "s/token", "sharpness": None}
-_UNITS |= {"behind_prefix": "s/token", "rows_with_logits": "s/row"}
+_UNITS = {"fixed": "s", "weights": "s", "compute": "s/token", "sharpness": None, "head": "s"}
+_UNITS |= {"elementwise": "s/token", "behind_prefix": "s/token", "rows_with_logits": "s/row"}
 _PER_PAIR = "s/pair"
 
 

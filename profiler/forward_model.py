@@ -126,7 +126,8 @@ def fit_forward_model(traces: TraceLike | Sequence[TraceLike], *, rates: Rates |
 def _rates_seen(forwards: Forwards, work: Work) -> Rates:
     """The best rates of the forwards themselves, where nothing is known of the machine."""
     flops = forwards.column("tokens") * work.flops["compute"]
-    moved = work.moved["weights"] + forwards.column("pairs_decode") * work.moved["pairs_decode"]
+    read = work.moved["weights"] + forwards.column("head") * work.moved["head"]
+    moved = read + forwards.column("pairs_decode") * work.moved["pairs_decode"]
     return Rates(
         float((flops / forwards.seconds).max()),
         float((moved / forwards.seconds).max()),

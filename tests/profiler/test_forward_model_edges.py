@@ -115,7 +115,7 @@ def test_changes_are_the_curve_s_slopes(logs: list[float], tokens: int, prefix: 
     vector = np.array(logs)
     behind = float(min(tokens, tokens * prefix))
     features = np.array(
-        [[tokens, behind, tokens * prefix, tokens * (tokens + 1) // 2, 30, 1]], dtype=np.float64
+        [[tokens, behind, tokens * prefix, tokens * (tokens + 1) // 2, 30, 1, 2]], dtype=np.float64
     )
     told = ForwardCurve.from_vector(vector).sensitivity(features)[0]
     for at in range(len(TERMS)):
@@ -140,8 +140,8 @@ def test_forwards_without_time_or_rows_are_left_out() -> None:
     trace = trace_of([(extend_sums(500), 0.5)])
     whole = trace.tables["forwards"][0]
     lacking = [{**whole, key: None} for key in ("start_ns", "pairs_prefix", "num_extend_seqs", "mode")]
-    instant = {**whole, "end_ns": whole["start_ns"]}
-    model = fit_forward_model(MemoryTrace({"forwards": [whole, *lacking, instant]}, meta()))
+    senseless = [{**whole, "end_ns": whole["start_ns"]}, {**whole, "mode": 9}, {**whole, "pairs_causal": -1}]
+    model = fit_forward_model(MemoryTrace({"forwards": [whole, *lacking, *senseless]}, meta()))
     assert model.num_forwards == 1
     with pytest.raises(ConfigError, match="no forward has a device time"):
         fit_forward_model(MemoryTrace({"forwards": lacking}, meta()))

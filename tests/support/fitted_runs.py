@@ -11,6 +11,7 @@ from engine.config import EngineConfig
 from engine.executors.simulated import CostModel
 from engine.peaks import Peaks
 from engine.request import Request, SamplingParams
+from engine.shapes import ModelShape
 from profiler.cost import RooflineCost
 from tests.support.shapes import LLAMA_8B
 from tests.support.simulated_trace import record_simulated
@@ -23,11 +24,20 @@ HARDWARE = {"device": "simulated", "name": "H200 SXM", "devices": 1, "peaks": as
 COST = RooflineCost(LLAMA_8B, H200, 2)
 
 
-def record_8b(path: Path, chunk: int, cost: CostModel = COST, **options: object) -> Trace:
-    """A seeded workload of 28 requests; options are those of EngineConfig."""
+def record_8b(
+    path: Path,
+    chunk: int,
+    cost: CostModel = COST,
+    *,
+    shape: ModelShape = LLAMA_8B,
+    peaks: Peaks = H200,
+    **options: object,
+) -> Trace:
+    """A seeded workload of 28 requests. `peaks` are what meta tells, and options those of EngineConfig."""
     config = EngineConfig(chunked_prefill_size=chunk, disable_radix_cache=True, **options)  # type: ignore[arg-type]
     config = config.resolve(max_total_tokens=900_000, context_length=131_072)
-    return record_simulated(path, _requests(), config, cost, shape=LLAMA_8B, meta={"hardware": HARDWARE})
+    hardware = {**HARDWARE, "name": peaks.name, "peaks": asdict(peaks)}
+    return record_simulated(path, _requests(), config, cost, shape=shape, meta={"hardware": hardware})
 
 
 def extend_sums(tokens: int, prefix: int = 0) -> ForwardSums:
