@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(not CONFIGS.is_dir(), reason=f"no corpus at {CON
 
 def workload() -> list[Request]:
     """A stream of decodes, and prompts of 32K and 12K tokens into it."""
-    decodes = [request(i, f"d{i}", 200, 60, 0.05 * i) for i in range(16)]
-    return [*decodes, request(16, "long", 32_768, 8, 0.3), request(17, "longish", 12_288, 8, 1.0)]
+    decodes = [request(i, f"d{i}", 200, 40, 0.05 * i) for i in range(8)]
+    return [*decodes, request(8, "long", 32_768, 8, 0.2), request(9, "longish", 12_288, 8, 0.3)]
 
 
 def request(rid: int, name: str, prompt: int, output: int, arrival_s: float) -> Request:

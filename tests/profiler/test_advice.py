@@ -7,6 +7,7 @@ import pytest
 
 from engine.config import CHUNKING_OFF, EngineConfig
 from engine.errors import ConfigError
+from engine.request import Request, SamplingParams
 from profiler.advice import Advice, advise
 from profiler.advice_choice import VALUES
 from profiler.advice_point import Point, point_by_model
@@ -16,15 +17,26 @@ from profiler.price_list import with_options
 from profiler.price_rows import Limits, Options
 from profiler.price_sums import chunk_sums
 from profiler.trial import trial
-from tests.support.fitted_runs import COST, record_8b
+from tests.support.fitted_runs import COST, HARDWARE
+from tests.support.shapes import LLAMA_8B
+from tests.support.simulated_trace import record_simulated
 from tests.support.traces import MemoryTrace
 from traces.reader import Trace
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """A run in chunks of 2,048 whose meta.json does not tell its cost model."""
-    return record_8b(tmp_path_factory.mktemp("advice") / "t.chunkscope", 2048, enable_mixed_chunk=True)
+    """A stream of decodes and three long prompts, mixed; meta.json does not tell the cost model."""
+    lengths = [(150 + 60 * at, 40, 0.03 * at) for at in range(12)]
+    lengths += [(6000, 8, 0.1), (3000, 8, 0.3), (11_000, 8, 0.5)]
+    requests = [
+        Request(rid, f"r{rid}", [rid] * prompt, SamplingParams(output, ignore_eos=True), round(at_s * 1e9))
+        for rid, (prompt, output, at_s) in enumerate(lengths)
+    ]
+    config = EngineConfig(chunked_prefill_size=2048, enable_mixed_chunk=True)
+    config = config.resolve(max_total_tokens=900_000, context_length=131_072)
+    path = tmp_path_factory.mktemp("advice") / "t.chunkscope"
+    return record_simulated(path, requests, config, COST, shape=LLAMA_8B, meta={"hardware": HARDWARE})
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +107,7 @@ def test_the_base_is_the_runs_own_options_with_another_page_size(trace: Trace) -
 
 
 def test_a_long_workload_is_cut_to_its_busiest_stretch(trace: Trace) -> None:
-    advice = advise(trace, chunks=(512,), budget_s=0.2)
+    advice = advise(trace, chunks=(512,), budget_s=0.02)
     assert advice.workload.kind == "stretch"
     everything = trace.table("requests").num_rows
     assert 1 <= len(advice.workload.requests) < everything == advice.workload.of_requests
