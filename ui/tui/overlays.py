@@ -13,7 +13,7 @@ from textual.widgets import Static
 from ui.tui.colours import Inks
 from ui.tui.text import Line
 
-__all__ = ["HELP", "LinesOverlay", "as_text"]
+__all__ = ["HELP", "LinesOverlay", "as_text", "overlay_cells"]
 
 HELP = (
     ("Space", "play, pause"),
@@ -36,6 +36,9 @@ HELP = (
 )
 
 
+PAGE_CELLS = 100
+
+
 class LinesOverlay(ModalScreen[None]):
     """Lines that scroll when there are many; Esc, Enter or q closes it."""
 
@@ -47,11 +50,11 @@ class LinesOverlay(ModalScreen[None]):
     CSS = """
     LinesOverlay { align: center middle; }
     LinesOverlay > VerticalScroll {
-        width: 100; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
+        width: PAGE_CELLS; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
         border: round $accent; scrollbar-size-vertical: 1;
     }
     LinesOverlay Static { text-wrap: nowrap; text-overflow: ellipsis; }
-    """
+    """.replace("PAGE_CELLS", str(PAGE_CELLS))
 
     def __init__(self, lines: Sequence[Line], inks: Inks) -> None:
         super().__init__()
@@ -70,6 +73,11 @@ class LinesOverlay(ModalScreen[None]):
     def action_scroll(self, rows: int) -> None:
         """Up or down."""
         self.query_one(VerticalScroll).scroll_relative(y=rows, animate=False)
+
+
+def overlay_cells(width: int) -> int:
+    """Cells that a line of a page has on a screen of that width: less its border, margins and scroll bar."""
+    return min(width, PAGE_CELLS) - 5
 
 
 def as_text(lines: Sequence[Line], inks: Inks) -> Text:

@@ -15,10 +15,10 @@ from engine.errors import EngineError
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
 from traces.reader import Trace, open_trace
+from ui.tui.basis_page import basis_page
 from ui.tui.canvas import Canvas
 from ui.tui.colours import Inks
-from ui.tui.overlays import LinesOverlay
-from ui.tui.saturation_basis import basis_page
+from ui.tui.overlays import LinesOverlay, overlay_cells
 from ui.tui.saturation_help import help_lines
 from ui.tui.saturation_page import compose_saturation
 from ui.tui.saturation_view import SaturationView
@@ -160,7 +160,9 @@ class SaturationScreen(Screen[None]):
     def action_basis(self) -> None:
         """What the numbers rest on, in full."""
         if self.view.report is not None:
-            self.app.push_screen(LinesOverlay(basis_page(self.view), self._inks))
+            self.app.push_screen(
+                LinesOverlay(basis_page(self.view, overlay_cells(self.size.width)), self._inks)
+            )
 
     def action_update(self) -> None:
         """Compute anew, for a trace that grows."""

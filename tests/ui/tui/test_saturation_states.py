@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from textual.color import Color
 
@@ -21,6 +22,7 @@ from tests.ui.tui.driving import Session, drive
 from tests.ui.tui.test_states import contrast
 from traces.writer import TraceWriter
 from ui.metric_entries import ENTRIES
+from ui.tui.basis_page import basis_page
 from ui.tui.colours import Depth, Inks
 from ui.tui.ink import BAND, Ink
 from ui.tui.saturation_basis import basis_groups
@@ -28,6 +30,7 @@ from ui.tui.saturation_charts import throughput_lines, time_lines
 from ui.tui.saturation_help import NUMBERS
 from ui.tui.saturation_page import compose_saturation
 from ui.tui.saturation_view import SaturationView
+from ui.tui.text import span_length
 
 COMPACT = (80, 24)
 
@@ -212,6 +215,20 @@ def test_words_on_a_band_can_be_read(depth: Depth) -> None:
         assert style.color is not None
         assert style.bgcolor is not None
         assert contrast(*(Color(*c.get_truecolor()) for c in (style.color, style.bgcolor))) >= 4.5
+
+
+@pytest.mark.parametrize("cells", [40, 75])
+def test_what_it_rests_on_is_wrapped_and_points_above_the_roof_are_counted(
+    view: SaturationView, computed: Computed, cells: int
+) -> None:
+    above = pl.DataFrame({"reason": ["clock", "cache", "cache"]})
+    view.board = replace(computed.board, forwards_above=above, operators_above=above[:1])
+    lines = basis_page(view, cells)
+    assert max(span_length(line) for line in lines) <= cells
+    text = " ".join(text_of(lines).split())
+    assert "above it 2 forwards, cache: a cache held a part of what is counted as moved" in text
+    assert "above it 1 operator, clock: " in text
+    assert "as SGLang does" in text
 
 
 def test_every_number_of_the_help_has_an_entry() -> None:
