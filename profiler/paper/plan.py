@@ -113,7 +113,9 @@ def _does_not_fit(model: PaperModel, device: PaperDevice, memory: PaperMemory, c
             return False
         return replace(memory, model=part, tp=tp, memory_bytes=card.memory_bytes).requests(chunk) > 0
 
-    mends = [f"--tp {tp}" for tp in MORE_DEVICES if tp > device.tp and fits(tp, device.card)][:1]
+    linked = device.peaks.link_bytes_per_s is not None
+    link = "" if linked else " with --link-bandwidth"
+    mends = [f"--tp {tp}{link}" for tp in MORE_DEVICES if tp > device.tp and fits(tp, device.card)][:1]
     mends += known_cards(lambda card: fits(device.tp, card), memory.memory_bytes)
     return (
         f"--gpu {device.label}: of {memory.memory_bytes / GIB:.1f} GiB each, {memory.weight_bytes / GIB:.1f} "

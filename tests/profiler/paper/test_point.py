@@ -55,6 +55,7 @@ def test_throughput_that_still_rises_has_none() -> None:
 def test_below_the_ridge_weights_take_longer_to_read_than_to_multiply() -> None:
     compute, memory = 0.7 * 989e12, 0.8 * 4.8e12
     ridge = paper_point(cost_of(DENSE), 8192).ridge_tokens
+    assert ridge is not None
     assert ridge == pytest.approx(compute / memory, abs=1)  # 2 FLOPs and 2 bytes a weight and token
     sparse = paper_point(cost_of(SPARSE), 16_384).ridge_tokens
     assert sparse is not None
