@@ -107,10 +107,10 @@ def test_the_base_is_the_runs_own_options_with_another_page_size(trace: Trace) -
 
 
 def test_a_long_workload_is_cut_to_its_busiest_stretch(trace: Trace) -> None:
-    advice = advise(trace, chunks=(512,), budget_s=0.02)
+    advice = advise(trace, chunks=(512,), budget_s=0.1)
     assert advice.workload.kind == "stretch"
     everything = trace.table("requests").num_rows
-    assert 1 <= len(advice.workload.requests) < everything == advice.workload.of_requests
+    assert 1 < len(advice.workload.requests) < everything == advice.workload.of_requests
     told = dict(basis(advice))["workload"]
     assert told.startswith(
         f"{len(advice.workload.requests)} requests of {everything}, those that arrive from "
