@@ -27,7 +27,10 @@ def reasons(plan: PaperPlan) -> list[str]:
 def _point(plan: PaperPlan) -> str:
     point, start = plan.point, plan.start
     span = f"of forwards of 1 to {_tokens(point.largest)}"
-    price = f"A chunk of {count(_chunk(start))} loses {_lost(start)} and takes {_times(plan, start)}."
+    price = (
+        f"A chunk of {count(_chunk(start))} loses {_lost(start)} of a long prompt's best throughput and takes "
+        f"{_times(plan, start)}."
+    )
     if point.tokens is None:
         return f"Throughput still rises at the end {span}: there is no saturation point. {price}"
     return (
