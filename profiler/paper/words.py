@@ -28,8 +28,8 @@ def _point(plan: PaperPlan) -> str:
     point, start = plan.point, plan.start
     span = f"of forwards of 1 to {_tokens(point.largest)}"
     price = (
-        f"A chunk of {count(_chunk(start))} loses {_lost(start)} of a long prompt's best throughput and takes "
-        f"{_times(plan, start)}."
+        f"A chunk of {count(_chunk(start))} loses {_lost(start)} of a long prompt's best throughput "
+        f"and takes {_times(plan, start)}."
     )
     if point.tokens is None:
         return f"Throughput still rises at the end {span}: there is no saturation point. {price}"
