@@ -63,14 +63,16 @@ def _chunk(advice: Advice, row: PriceRow) -> str:
     point = advice.point
     at = f"{_tokens(point.tokens)} [{count(point.low)}, {count(point.high)}]"
     if chunk is None or interval is None:
-        return f"Whole prompts lose {_lost(row)} of the best prefill throughput; forwards saturate at {at}."
+        return (
+            f"Whole prompts lose {_lost(row)} of a long prompt's best throughput; forwards saturate at {at}."
+        )
     if chunk == advice.enough_tokens:
         page = advice.config.page_size
         rounded = f", in whole pages of {page} a chunk of {count(chunk)}" if chunk != point.tokens else ""
         return f"Forwards saturate at {at}: 95 % of the best prefill throughput{rounded}."
     low, high = interval
     others = f"; {count(low)} to {_tokens(high)} would do, too" if low < high else ""
-    return f"It loses {_lost(row)} of the best prefill throughput{others}. Forwards saturate at {at}."
+    return f"It loses {_lost(row)} of a long prompt's best throughput{others}. Forwards saturate at {at}."
 
 
 def _wait(advice: Advice, row: PriceRow) -> str:

@@ -1,4 +1,4 @@
-"""What forwards of one prompt cost behind a prefix, by a cost model: the dashed curve beside the measured one."""
+"""What a prompt costs behind a prefix, by a cost model: the dashed curve beside the measured one."""
 
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from engine.batch import ForwardMode
 from engine.cache.allocator import ceil_page
 from engine.config import CHUNKING_OFF, EngineConfig
@@ -20,7 +18,7 @@ from profiler.trial import TrialResult, longest_prompt, trial
 __all__ = ["MemoryRoom", "chunk_ladder", "options_of", "price_list", "with_options"]
 
 LEAST_CHUNK, MOST_BELOW = 64, 4
-SIZES = 240  # of forwards whose throughput is looked at for the best
+LEAST_LOOKED_AT = 16  # smaller chunks are best nowhere, and a prompt has very many of them
 
 
 class MemoryRoom(Protocol):
@@ -99,18 +97,37 @@ def price_list(
 
 
 class _Shares:
-    """Throughput of forwards of one prompt without prefix, as a share of the best of any size looked at."""
+    """Throughput of a long prompt in chunks of a size, as a share of the best of any size looked at.
+
+    However a prompt is cut its attention has the same pairs, so only what a size adds to that counts against
+    it. The prompt is the longest, or as long as the largest chunk, which short prompts fill together.
+    """
 
     def __init__(self, cost: ForwardCostModel, sizes: Sequence[int]) -> None:
         self._cost = cost
-        grid = np.unique(np.round(np.geomspace(1, max(sizes), SIZES))).astype(int)
-        self._best = max(self._rate(size) for size in {*grid.tolist(), *sizes})
+        self._prompt = max(sizes)
+        self._seconds = {size: self._prefill_seconds(size) for size in {*self._halvings(), *sizes}}
+        self._best = min(self._seconds.values())
 
     def of(self, tokens: int) -> float:
-        return self._rate(tokens) / self._best
+        return self._best / self._seconds[tokens]
 
-    def _rate(self, tokens: int) -> float:
-        return tokens / self._cost.seconds(chunk_sums(tokens))
+    def _halvings(self) -> list[int]:
+        """The prompt whole, its half, its quarter: the best is among these or beside one."""
+        sizes = [self._prompt]
+        while sizes[-1] > LEAST_LOOKED_AT:
+            sizes.append(-(-sizes[-1] // 2))
+        return sizes
+
+    def _prefill_seconds(self, chunk: int) -> float:
+        whole, rest = divmod(self._prompt, chunk)
+        lengths = [chunk] * whole + [rest] * (rest > 0)
+        starts = range(0, self._prompt, chunk)
+        last = len(lengths) - 1
+        return sum(
+            self._cost.seconds(chunk_sums(tokens, start, logits=i == last))
+            for i, (tokens, start) in enumerate(zip(lengths, starts, strict=True))
+        )
 
 
 def _row(

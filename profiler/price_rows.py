@@ -55,7 +55,7 @@ class PriceRow:
     """
 
     options: Options
-    plateau_share: float | None = None  # throughput of such forwards as a share of the best
+    plateau_share: float | None = None  # a long prompt's throughput in such chunks, as a share of the best
     forwards: int | None = None  # that the longest prompt is cut into
     first_forward_s: float | None = None  # without prefix
     last_forward_s: float | None = None  # behind the rest of the longest prompt

@@ -128,7 +128,7 @@ ENTRIES: dict[str, MetricEntry] = {
     "price_list": MetricEntry("What each set of scheduling options costs.", _PRICES),
     "chunk_tokens": MetricEntry("--chunked-prefill-size.", _PRICES, "chunk"),
     "plateau_share": MetricEntry(
-        "Throughput of forwards of that size as a share of the best.", _PRICES, "plateau_share"
+        "A long prompt's throughput in such chunks, as a share of the best.", _PRICES, "plateau_share"
     ),
     "forwards_of_prompt": MetricEntry("Forwards that the longest prompt is cut into.", _PRICES, "forwards"),
     "first_forward": MetricEntry(
