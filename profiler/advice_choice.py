@@ -30,6 +30,7 @@ class Margins:
     prompts: Mapping[int | None, float] = field(default_factory=dict)  # of one forward like a chunk size's
     sums: Mapping[int | None, float] = field(default_factory=dict)  # of many such forwards one after another
     decode: float = 0.0  # of a forward of decode rows alone
+    short: float = 0.0  # of prompt forwards of whatever size, which a 99th percentile may be made of
     slower: Mapping[Options, PriceRow] = field(default_factory=dict)
 
     def of(self, row: PriceRow, limit: str) -> float:
@@ -57,6 +58,7 @@ class Margins:
             {**self.prompts, **other.prompts},
             {**self.sums, **other.sums},
             other.decode,
+            other.short,
             {**self.slower, **other.slower},
         )
 
@@ -65,7 +67,8 @@ class Margins:
             return self.sums.get(row.options.chunk_tokens, 0.0)
         if value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
             return self.decode
-        return self.prompts.get(row.options.chunk_tokens, 0.0)
+        alone = self.prompts.get(row.options.chunk_tokens, 0.0)
+        return max(alone, self.short) if limit == "itl_p99_s" else alone
 
 
 def _value(row: PriceRow, limit: str) -> float | None:

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 NEAR = 2.0  # forwards like a chunk size's are those of between half and twice as many tokens
 ENOUGH_NEAR = 8  # of them at least, if need be those that come next in size
-ONE, MANY = 0.99, 0.9  # quantiles of measured / fit: of one forward, and of many one after another
+ONE, SOME, MANY = 0.99, 0.95, 0.9  # quantiles of measured / fit: of one forward, of a few, of many in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class CostBasis:
             prompts={chunk: self._of_prompts(chunk, longest_prompt, ONE) for chunk in chunks},
             sums={chunk: self._of_prompts(chunk, longest_prompt, MANY) for chunk in chunks},
             decode=self.misses.of_decodes(ONE),
+            short=self.misses.of_all_prompts(SOME),
         )
 
     def _of_prompts(self, chunk: int | None, longest_prompt: int, quantile: float) -> float:
@@ -84,6 +85,10 @@ class _Misses:
         apart = np.abs(np.log(self.tokens[~self.decodes] / tokens))
         nearest = np.sort(apart)[:ENOUGH_NEAR]
         return _excess(ratios[apart <= max(np.log(NEAR), *nearest)], quantile)
+
+    def of_all_prompts(self, quantile: float) -> float:
+        """Of prompt forwards of any size; 0 where there are none."""
+        return _excess(self.ratios[~self.decodes], quantile)
 
     def of_decodes(self, quantile: float) -> float:
         """Of forwards of decode rows alone, else of all."""

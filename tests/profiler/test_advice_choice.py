@@ -77,6 +77,9 @@ def test_the_margin_is_kept_too() -> None:
     assert decodes.of(row(512), "itl_p99_s") == 0.1
     assert decodes.of(row(512, mixed=True), "itl_p99_s") == 0.3
     assert decodes.of(replace(row(512), itl_p99_s=None), "itl_p99_s") == 0
+    short = Margins(prompts={512: 0.3}, short=0.4)
+    assert short.of(row(512, mixed=True), "itl_p99_s") == 0.4
+    assert short.of(row(512, mixed=True), "itl_max_s") == 0.3
 
 
 def test_what_a_slower_machine_makes_of_a_wait_is_part_of_the_margin() -> None:
