@@ -4,9 +4,10 @@
 
 A stream of decodes with a 32K and a 12K prompt in it runs on a simulated H200, Llama-3.1-8B on one and 70B on
 four. For each, advice under limits is run again and held to them; then limits that only mixed chunks keep,
-and one that nothing keeps. With --demo the traces that `chunkscope demo -o FOLDER` left are advised on, and
-with --rerun, on an otherwise idle machine, their requests run on the model again under the recommended
-options. With the Azure record a long workload shows what bounds the trials. Exits 1 if a limit is broken.
+and one that nothing keeps. With --demo the traces that `chunkscope demo -o FOLDER` left are advised on, each
+run also held against advice from the others; and with --rerun, on an otherwise idle machine, their requests
+run on the model again under the recommended options. With the Azure record a long workload shows what bounds
+the trials. Exits 1 if a limit is broken.
 """
 
 import argparse
@@ -113,6 +114,7 @@ def demo(folder: Path, model: Path | None, scratch: Path) -> None:
     traces = {
         name: open_trace(folder / f"{name}.chunkscope") for name in ("chunked", "whole", "mixed", "sweep")
     }
+    held_out(traces)
     free = advise([*traces.values()])
     start = time.process_time()
     advise(traces["chunked"], costs=[traces["sweep"]])
@@ -135,6 +137,24 @@ def demo(folder: Path, model: Path | None, scratch: Path) -> None:
             [*run, "--max-total-tokens", str(advice.config.max_total_tokens), *row.options.arguments()]
         )
         hold("demo", advice, open_trace(path))
+
+
+def held_out(traces: dict[str, Trace]) -> None:
+    """Each of the three runs against what advice from the two others and the sweep says of its options."""
+    for name in ("whole", "chunked", "mixed"):
+        engine = traces[name].meta["engine"]
+        size = engine["chunked_prefill_size"]
+        options = Options(None if size < 0 else size, engine["enable_mixed_chunk"])
+        others = [trace for other, trace in traces.items() if other != name]
+        advice = advise(others, chunks=(traces["chunked"].meta["engine"]["chunked_prefill_size"],))
+        row, felt = of(advice, options), latency(traces[name])
+        measured = {"itl_max_s": felt.itl.max, "itl_p99_s": felt.itl.p99, "ttft_p99_s": felt.ttft.p99}
+        for limit, value in measured.items():
+            said, raised = getattr(row, VALUES[limit]), advice.margins.value(row, limit)
+            verdict = "" if value <= raised else ", OVER"
+            print(
+                f"  {name}, held out: {limit} said {said:.3f}, raised {raised:.3f}, measured {value:.3f}{verdict}"
+            )
 
 
 def azure(record_path: Path, folder: Path) -> None:
