@@ -151,10 +151,8 @@ def held_out(traces: dict[str, Trace]) -> None:
         measured = {"itl_max_s": felt.itl.max, "itl_p99_s": felt.itl.p99, "ttft_p99_s": felt.ttft.p99}
         for limit, value in measured.items():
             said, raised = getattr(row, VALUES[limit]), advice.margins.value(row, limit)
-            verdict = "" if value <= raised else ", OVER"
-            print(
-                f"  {name}, held out: {limit} said {said:.3f}, raised {raised:.3f}, measured {value:.3f}{verdict}"
-            )
+            numbers = f"said {said:.3f}, raised {raised:.3f}, measured {value:.3f}"
+            print(f"  {name}, held out: {limit} {numbers}{'' if value <= raised else ', OVER'}")
 
 
 def azure(record_path: Path, folder: Path) -> None:

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 NEAR = 2.0  # forwards like a chunk size's are those of between half and twice as many tokens
 ENOUGH_NEAR = 8  # of them at least, if need be those that come next in size
+RUN_TO_RUN = 0.1  # that a machine may be slower in another run: least margin of what was measured
 ONE, SOME, MANY = 0.99, 0.95, 0.9  # quantiles of measured / fit: of one forward, of a few, of many in a row
 
 
@@ -49,11 +50,12 @@ class CostBasis:
         """How far measured forwards lie above the model, for each chunk size of a price list."""
         if self.model is None or self.misses is None:
             return Margins()
+        least = RUN_TO_RUN if self.setting.provenance == "measured" else 0.0
         return Margins(
-            prompts={chunk: self._of_prompts(chunk, longest_prompt, ONE) for chunk in chunks},
-            sums={chunk: self._of_prompts(chunk, longest_prompt, MANY) for chunk in chunks},
-            decode=self.misses.of_decodes(ONE),
-            short=self.misses.of_all_prompts(SOME),
+            prompts={chunk: max(least, self._of_prompts(chunk, longest_prompt, ONE)) for chunk in chunks},
+            sums={chunk: max(least, self._of_prompts(chunk, longest_prompt, MANY)) for chunk in chunks},
+            decode=max(least, self.misses.of_decodes(ONE)),
+            short=max(least, self.misses.of_all_prompts(SOME)),
         )
 
     def _of_prompts(self, chunk: int | None, longest_prompt: int, quantile: float) -> float:
