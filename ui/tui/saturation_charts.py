@@ -79,7 +79,7 @@ def chart_basis(view: SaturationView) -> Line:
     """What the line of the charts is, where it is not the fit."""
     report = view.report
     modelled = report is not None and not report.curve.height and view.modelled is not None
-    return [("  line: the cost model", Ink.MUTED)] if modelled else []
+    return [("  line: cost model", Ink.MUTED)] if modelled else []
 
 
 def tokens_axis_line(view: SaturationView, columns: int) -> Line:

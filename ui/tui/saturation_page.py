@@ -139,7 +139,8 @@ def _packed(groups: list[Line], cells: int) -> list[Line]:
 def _last(view: SaturationView, place: SaturationLayout) -> Line:
     if view.message:
         return fit([(" ", Ink.BAR), (view.message, Ink.BAR_STRONG)], place.width, Ink.BAR)
-    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in KEYS)
+    keys = (("u", "update"), *KEYS) if view.growing else KEYS
+    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in keys)
     line = together(groups, place.width - 2, 2, Ink.BAR)
     return fit([(" ", Ink.BAR), *line], place.width, Ink.BAR)
 

@@ -150,6 +150,7 @@ def test_a_growing_trace_is_computed_anew_on_demand(
             await use.press("3")
             await use.until(lambda: use.saturation.view.advice)
             assert "still growing" in use.saturation_lines[0]
+            assert "u update" in use.saturation_lines[-1]
             await use.press("u")
             await use.until(lambda: len(calls) == 2 and not use.saturation.view.working)
 
@@ -192,7 +193,7 @@ def test_without_a_fit_the_cost_model_draws_the_line(view: SaturationView, compu
     assert "nothing to draw" in text_of(compose_saturation(view, 120, 40))
     view.modelled = prefix_curve(computed.advice.basis.cost, 1, 12_000, 0)
     text = text_of(compose_saturation(view, 120, 40))
-    assert "line: the cost model" in text
+    assert "line: cost model" in text
     assert "◦" in text
     assert "By the cost model about" in text
 
