@@ -116,8 +116,8 @@ def fit_saturation(
         return blank
     fitted = fit_curve(group_sizes(tokens, times_s), layout.work)
     blank = replace(blank, fit_kind=fitted.kind, curve=fitted.curve, dips=fitted.dips)
-    point, best, rising = _point(fitted.curve, measured, q)
-    if _still_rises(point, rising, measured) or _rests_on_the_last(point, tokens, times_s, q, layout):
+    point, best, lasts = _point(fitted.curve, measured, q)
+    if _still_rises(point, lasts, measured) or _rests_on_the_last(point, tokens, times_s, q, layout):
         return replace(blank, status="not_saturated")
     factors, plateau = _intervals(fitted, measured, q, np.random.default_rng(seed), resamples)
     first_reach, last_below = raw_reach(tokens, times_s, q)
@@ -133,9 +133,9 @@ def fit_saturation(
     )
 
 
-def _still_rises(point: int, rising: bool, measured: Array) -> bool:
+def _still_rises(point: int, lasts: bool, measured: Array) -> bool:
     """Whether a point so near the end of the range only says where the range ends."""
-    return bool(point > measured[-2] or (rising and point > measured[-1] / _STEP))
+    return bool(point > measured[-2] or (lasts and point > measured[-1] / _STEP))
 
 
 def _rests_on_the_last(point: int, tokens: Array, times_s: Array, q: float, layout: Layout) -> bool:
@@ -146,22 +146,22 @@ def _rests_on_the_last(point: int, tokens: Array, times_s: Array, q: float, layo
     others = tokens < last
     fitted = fit_curve(group_sizes(tokens[others], times_s[others]), layout.work)
     measured = np.unique(tokens[others])
-    point, _best, rising = _point(fitted.curve, measured, q)
-    return _still_rises(point, rising, measured)
+    point, _best, lasts = _point(fitted.curve, measured, q)
+    return _still_rises(point, lasts, measured)
 
 
 def _point(curve: Curve, measured: Array, q: float) -> tuple[int, float, bool]:
-    """The smallest whole size with q of the curve's best; that best; whether it ends the range."""
+    """The smallest whole size with q of the curve's best; that best; whether it lasts to the end."""
     grid: Array = np.unique(np.round(np.geomspace(measured[0], measured[-1], _GRID)))
     rates = curve.throughput(grid)
     best = float(rates.max())
-    rising = int(rates.argmax()) == len(grid) - 1
+    lasts = bool(rates[-1] >= (1 - FLOOR) * best)
     at = int(np.argmax(rates >= q * best))
     if not at:
-        return int(grid[0]), best, rising
+        return int(grid[0]), best, lasts
     between = np.arange(grid[at - 1] + 1, grid[at] + 1)
     reached = between[curve.throughput(between) >= q * best]
-    return int(reached[0]), best, rising
+    return int(reached[0]), best, lasts
 
 
 def _intervals(
