@@ -27,7 +27,7 @@ def price_lines(view: SaturationView, cells: int, rows: int) -> list[Line]:
     shown = _window(view, rows - 2)
     left_out = len(view.rows) - len(shown)
     notes = [f"{left_out} more: ←→"] if left_out else []
-    notes += [f"{CROSS} breaks a limit", "best: of throughput", "first, last: no, full prefix"]
+    notes += [f"{CROSS} breaks a limit", "of best: a long prompt's throughput"]
     groups: Iterator[Line] = ([(note, Ink.MUTED)] for note in notes)
     lines = [_heads(columns, cells), *(_row(view, row, columns, cells) for row in shown)]
     return [*lines, together(groups, cells)]
@@ -56,7 +56,7 @@ def _columns(view: SaturationView, cells: int) -> list[_Column]:
     rows = view.rows
     everything = [
         (0, _Column("chunk", 8, lambda row: _chunk(row))),
-        (0, _Column("best", 6, lambda row: _share(row.plateau_share))),
+        (0, _Column("of best", 9, lambda row: _share(row.plateau_share))),
         (4, _Column("n", 5, lambda row: words.count(row.forwards))),
         (3, _Column("first", 8, _times(rows, "first_forward_s"))),
         (2, _Column("last", 8, _times(rows, "last_forward_s"))),

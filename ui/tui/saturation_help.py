@@ -30,7 +30,7 @@ NUMBERS = (
     ("raw", "first_reach"),
     ("decode", "decode_point"),
     ("chunk", "chunk_tokens"),
-    ("best", "plateau_share"),
+    ("of best", "plateau_share"),
     ("n", "forwards_of_prompt"),
     ("first", "first_forward"),
     ("last", "last_forward"),

@@ -72,18 +72,28 @@ def _answer(view: SaturationView, *, brief: bool) -> Line:
     report = view.report
     if report is None:
         return [(view.progress, Ink.STRONG) if view.working else (view.lacking, Ink.BAD)]
-    advised = view.advised_tokens
-    sentences = saturation_words.answer(report, [] if advised is None else [advised])
-    first, dot, rest = sentences.partition(". ")
-    fitted = None if advised is None else report.fitted(advised)
-    if rest and brief and fitted is not None:
-        rest = f"Chunk {advised:,}: {fitted.share * 100:.0f} % of the best, {words.seconds(fitted.time_s)}."
-    elif not rest and view.advice is not None:
+    first, dot, rest = saturation_words.answer(report).partition(". ")
+    if view.advice is None:
+        return [(first + dot, Ink.STRONG), (rest, Ink.ACCENT)]
+    if not dot:  # the forwards tell no point
         about = f"about {words.plural(view.advice.point.tokens, 'token')} fill one forward"
-        if brief and report.found.status == "too_few_points":
-            return [("Too few sizes.", Ink.STRONG), (f" By the cost model {about}.", Ink.ACCENT)]
-        rest = f" By the cost model {about}."
-    return [(first + dot, Ink.STRONG), (rest, Ink.ACCENT)]
+        said = f"By the cost model {about}."
+        few = brief and report.found.status == "too_few_points"
+        return [(f"{'Too few sizes.' if few else first} ", Ink.STRONG), (said, Ink.ACCENT)]
+    return [(first + dot, Ink.STRONG), (_of_advised(view, brief=brief), Ink.ACCENT)]
+
+
+def _of_advised(view: SaturationView, *, brief: bool) -> str:
+    """What the advised chunk reaches and takes, as its row of the price list says."""
+    row = view.advised
+    if row is None:
+        return "No option keeps the limits."
+    size = row.options.chunk_tokens
+    name = "Whole prompts" if size is None else f"Chunk {words.count(size)}"
+    share = words.UNKNOWN if row.plateau_share is None else f"{row.plateau_share * 100:.0f} %"
+    best = "of the best" if brief else "of the best for a long prompt"
+    last = words.seconds(row.last_forward_s)
+    return f"{name}: {share} {best}, up to {last}{'' if brief else ' a forward'}."
 
 
 def _body(view: SaturationView, place: SaturationLayout) -> list[Line]:
