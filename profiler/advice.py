@@ -22,6 +22,7 @@ from profiler.trial_requests import has_arrivals, requests_of, standard_requests
 __all__ = ["Advice", "advise"]
 
 BUDGET_S = 15.0
+LARGEST_FORWARD = 8192  # tokens that a point of the cost model is looked for among, if no prompt is longer
 SMALLER_SIZES = 4  # at most, below the ladder of chunk sizes
 
 
@@ -100,7 +101,9 @@ def advise(
     standard = standard_requests(basis.cost, base)
     longest = longest_prompt(told.requests if told and told.requests else standard).prompt_len
     by_points, measured = point_by_points(everything)
-    point = by_points or point_by_model(basis.cost, longest, basis.model)
+    assert base.context_length is not None
+    largest = max(longest, min(LARGEST_FORWARD, base.context_length))
+    point = by_points or point_by_model(basis.cost, largest, basis.model)
     sizes = tuple(sorted({*chunks})) or _ladder(source, point, longest, base)
     intervals = _intervals(source)
     trials = len(options_of(sizes, intervals)) * (2 if basis.model else 1)

@@ -9,7 +9,7 @@ __all__ = ["LIMIT_WORDS", "answer", "basis", "option_words", "reasons"]
 
 LIMIT_WORDS = {"itl_max_s": "ITL max", "itl_p99_s": "ITL p99", "ttft_p99_s": "TTFT p99"}
 """Names of the fields of `Limits` in tables and sentences."""
-NONE_LOST = 0.005  # a share of throughput that rounds to 0 %
+NONE_LOST = 0.005  # a share that rounds to 0 %
 
 
 def option_words(options: Options) -> str:
@@ -99,6 +99,7 @@ def _first_token(advice: Advice, row: PriceRow) -> str:
     against = ""
     if row.options.chunk_tokens is not None and later is not None:
         against = f", {abs(later) * 100:.0f} % {'later' if later >= 0 else 'sooner'} than whole"
+        against = ", as soon as whole" if abs(later) < NONE_LOST else against
     prompt = _tokens(advice.workload.longest_prompt)
     return f"The longest prompt, {prompt}, has its first token after {duration(row.ttft_long_s)}{against}."
 
@@ -191,8 +192,9 @@ def _point(advice: Advice) -> str:
     told = f"{_tokens(point.tokens)} [{count(point.low)}, {count(point.high)}]"
     if point.by_points:
         return f"{told}, of {count(point.num_sizes)} sizes of {advice.measured.layout}"
-    sizes = advice.measured.num_sizes
-    return f"{told}, of the cost model: the {count(sizes)} sizes of {advice.measured.layout} do not tell it"
+    number = advice.measured.num_sizes
+    sizes = f"{count(number)} size{'' if number == 1 else 's'} of {advice.measured.layout}"
+    return f"{told}, of the cost model; points would need more than {sizes}"
 
 
 def _row(advice: Advice, options: Options) -> PriceRow | None:

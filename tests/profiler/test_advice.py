@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,15 @@ def test_the_point_is_the_cost_models_where_points_do_not_tell_it(advice: Advice
     rates = {size: size / COST.seconds(chunk_sums(size)) for size in sizes}
     best = max(rates.values())
     assert exact.tokens == pytest.approx(next(s for s in sizes if rates[s] >= 0.95 * best), rel=0.03)
+
+
+def test_short_prompts_do_not_end_the_range_of_the_point(tmp_path: Path) -> None:
+    short = [Request(rid, f"r{rid}", [rid] * 20, SamplingParams(4, ignore_eos=True)) for rid in range(3)]
+    config = EngineConfig(chunked_prefill_size=2048).resolve(max_total_tokens=9_000, context_length=131_072)
+    trace = record_simulated(
+        tmp_path / "t.chunkscope", short, config, COST, shape=LLAMA_8B, meta={"hardware": HARDWARE}
+    )
+    assert advise(trace, chunks=(64,)).point.tokens > 100
 
 
 def test_the_base_is_the_runs_own_options_with_another_page_size(trace: Trace) -> None:
