@@ -192,9 +192,11 @@ def _point(advice: Advice) -> str:
     told = f"{_tokens(point.tokens)} [{count(point.low)}, {count(point.high)}]"
     if point.by_points:
         return f"{told}, of {count(point.num_sizes)} sizes of {advice.measured.layout}"
-    number = advice.measured.num_sizes
-    sizes = f"{count(number)} size{'' if number == 1 else 's'} of {advice.measured.layout}"
-    return f"{told}, of the cost model; points would need more than {sizes}"
+    number, layout = advice.measured.num_sizes, advice.measured.layout
+    sizes = f"{count(number)} size{'' if number == 1 else 's'} of {layout}"
+    if advice.measured.status == "not_saturated":
+        return f"{told}, of the cost model; over the {sizes} throughput still rises"
+    return f"{told}, of the cost model; {sizes} {'is' if number == 1 else 'are'} too few to tell it"
 
 
 def _row(advice: Advice, options: Options) -> PriceRow | None:
