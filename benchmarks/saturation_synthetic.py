@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from profiler.saturation import Saturation, fit_saturation
 from profiler.sweep import sweep_sizes
-from profiler.throughput_fit import ParametricCurve
+from profiler.throughput_curve import ParametricCurve
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from engine.batch import ForwardMode
 from profiler.tables import TraceLike, frame
-from profiler.throughput_fit import Work
+from profiler.throughput_curve import Work
 from profiler.watched import slowed
 from profiler.wording import count
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from profiler import points
 from profiler.points import NO_PREFIX, Layout, LayoutPoints
-from profiler.saturation_curve import Dip, FittedCurve, fit_curve
+from profiler.saturation_curve import Dip, fit_curve
+from profiler.saturation_interval import intervals
 from profiler.tables import TraceLike
-from profiler.throughput_fit import Curve
-from profiler.throughput_sizes import FLOOR, PARTS, group_sizes
+from profiler.throughput_curve import Curve
+from profiler.throughput_sizes import FLOOR, group_sizes
 
 __all__ = [
     "LAYOUT",
@@ -34,11 +35,9 @@ LAYOUT = NO_PREFIX.words
 
 _MIN_SIZES = 8
 RESAMPLES = 200
-_INTERVAL = (2.5, 97.5)  # per cent of resamples
 _STEP = 2**0.5  # a step of the measured grid is taken to be at least half an octave
 _DECIDED = 4  # a point so many times below the largest size does not rest on that one size
 _GRID = 2_000
-_COARSE = 400  # points of the grid that resamples are compared on
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +118,18 @@ def fit_saturation(
     point, best, lasts = _point(fitted.curve, measured, q)
     if _still_rises(point, lasts, measured) or _rests_on_the_last(point, tokens, times_s, q, layout):
         return replace(blank, status="not_saturated")
-    factors, plateau = _intervals(fitted, measured, q, np.random.default_rng(seed), resamples)
+    ends = float(measured[0]), float(measured[-1])
+    of_point, of_best = intervals(fitted, ends, q, np.random.default_rng(seed), resamples)
     first_reach, last_below = raw_reach(tokens, times_s, q)
     return replace(
         blank,
         status="ok",
         tokens=point,
-        low=max(int(measured[0]), math.floor(point * factors[0])),
-        high=min(int(measured[-1]), math.ceil(point * factors[1])),
+        low=max(int(measured[0]), math.floor(point * of_point[0])),
+        high=min(int(measured[-1]), math.ceil(point * of_point[1])),
         first_reach=first_reach,
         last_below=last_below,
-        plateau=Plateau(best, best * plateau[0], best * plateau[1]),
+        plateau=Plateau(best, best * of_best[0], best * of_best[1]),
     )
 
 
@@ -162,49 +162,6 @@ def _point(curve: Curve, measured: Array, q: float) -> tuple[int, float, bool]:
     between = np.arange(grid[at - 1] + 1, grid[at] + 1)
     reached = between[curve.throughput(between) >= q * best]
     return int(reached[0]), best, lasts
-
-
-def _intervals(
-    fitted: FittedCurve, measured: Array, q: float, rng: np.random.Generator, resamples: int
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Factors below and above 1 between which the point, and between which the best throughput lies.
-
-    The widths are those of resamples, or of leaving out parts of the time where these differ by more, and
-    beside that what a model is off at best.
-    """
-    grid = np.geomspace(measured[0], measured[-1], _COARSE)
-    fit = fitted.curve.throughput(grid)[None]
-    (point,), (best,) = _reached(fit, grid, q)
-    tolerated = np.log([_reached(fit, grid, q - FLOOR)[0][0], _reached(fit, grid, min(q + FLOOR, 1.0))[0][0]])
-    drawn = _reached(fitted.resampled(grid, resamples, rng), grid, q)
-    parted = _reached(fitted.without_parts(grid), grid, q)
-    return (
-        _factors(np.log(drawn[0] / point), np.log(parted[0] / point), tolerated - np.log(point)),
-        _factors(np.log(drawn[1] / best), np.log(parted[1] / best), np.array([-FLOOR, FLOOR])),
-    )
-
-
-def _factors(drawn: Array, parted: Array, tolerated: Array) -> tuple[float, float]:
-    """The ends of an interval from logs of ratios to the estimate.
-
-    The jackknife's variance over parts is (parts - 1) / parts times their sum of squares (Efron and Stein,
-    1981).
-    """
-    drift = 1.96 * np.sqrt((PARTS - 1) / PARTS * ((parted - parted.mean()) ** 2).sum())
-    low, high = np.percentile(drawn, _INTERVAL)
-    below = np.hypot(max(-low, drift), tolerated[0])
-    above = np.hypot(max(high, drift), tolerated[1])
-    return float(np.exp(-below)), float(np.exp(above))
-
-
-def _reached(rates: Array, grid: Array, q: float) -> tuple[Array, Array]:
-    """(fits,) tokens at which (fits, grid) throughput reaches q of its best, and (fits,) that best."""
-    best = rates.max(axis=1)
-    at = np.argmax(rates >= q * best[:, None], axis=1)
-    before, row = np.maximum(at - 1, 0), np.arange(len(rates))
-    rise = rates[row, at] - rates[row, before]
-    part = np.where(rise > 0, (q * best - rates[row, before]) / np.where(rise > 0, rise, 1), 1.0)
-    return grid[before] + part * (grid[at] - grid[before]), best
 
 
 def raw_reach(tokens: NDArray[np.int64] | Array, times_s: Array, q: float) -> tuple[int, int | None]:

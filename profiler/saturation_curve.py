@@ -5,15 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.throughput_fit import (
-    NUM_PARAMETERS,
-    Curve,
-    ParametricCurve,
-    Work,
-    fit_parametric,
-    parametric_log_times,
-    refit_parametric,
-)
+from profiler.throughput_curve import NUM_PARAMETERS, Curve, ParametricCurve, Work, log_times
+from profiler.throughput_fit import fit_parametric, refit_parametric
 from profiler.throughput_sizes import FLOOR, Sizes
 from profiler.throughput_smoother import SmoothCurve, fit_smoother, refit_smoother
 
@@ -69,7 +62,7 @@ class FittedCurve:
         precision = np.where(self.kept, self.sizes.errors**-2.0, 0.0)
         if isinstance(self.curve, ParametricCurve):
             vectors = refit_parametric(self.curve, tokens, np.log(tokens) - levels, precision)
-            rates: Array = grid / np.exp(parametric_log_times(vectors, grid, self.curve.work))
+            rates: Array = grid / np.exp(log_times(vectors, grid, self.curve.work.of(grid)))
             return rates
         assert isinstance(self.curve, SmoothCurve)
         at_knots = refit_smoother(self.curve, tokens, levels, precision)

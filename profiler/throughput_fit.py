@@ -1,32 +1,26 @@
-"""A parametric model of forward time against tokens, and its robust fit, many fits at once.
+"""The robust fit of a parametric model of forward time, many fits at once.
 
-The fit works on logarithms, so that an error of 1 % weighs the same at 8 tokens and at 8,192. Times are in
-any one unit; throughput is tokens per that unit.
+It works on logarithms, so that an error of 1 % weighs the same at 8 tokens and at 8,192.
 """
 
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "NUM_PARAMETERS",
-    "Curve",
-    "ParametricCurve",
-    "Work",
-    "bisquare",
-    "fit_parametric",
-    "own_scale",
-    "parametric_log_times",
-    "refit_parametric",
-]
+from profiler.throughput_curve import (
+    NUM_PARAMETERS,
+    ParametricCurve,
+    Work,
+    log_sensitivity,
+    log_times,
+)
+
+__all__ = ["ParametricCurve", "bisquare", "fit_parametric", "own_scale", "refit_parametric"]
 
 Array = NDArray[np.float64]
-
-NUM_PARAMETERS = 5
 
 _TINY = 1e-6  # smallest share of the time that a term may have
 _SHARPEST = 64.0
@@ -38,66 +32,6 @@ _ROUNDS = 60
 _HEATS = ((8, 4), (_ROUNDS, 1))  # rounds, and how many of the starts go on after them
 _REFIT_ROUNDS = 12
 _ENOUGH = 1e-7  # a relative change of the cost below which a fit has arrived
-
-
-class Curve(Protocol):
-    """Throughput as a function of the tokens in a forward."""
-
-    def throughput(self, tokens: Array) -> Array:
-        """Tokens per unit of time at each number of tokens."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What attention's work is proportional to in a layout: square T² + linear T.
-
-    One prompt of T tokens after a prefix of P has T P + T (T + 1) / 2 pairs: square 1, linear 2 P + 1. T
-    decode rows of one context have work proportional to T.
-    """
-
-    square: float = 1.0
-    linear: float = 0.0
-
-    def of(self, tokens: Array) -> Array:
-        """The work of each number of tokens."""
-        work: Array = tokens * (self.square * tokens + self.linear)
-        return work
-
-
-@dataclass(frozen=True, slots=True)
-class ParametricCurve:
-    """time(T) = fixed + (memory^p + (compute T)^p)^(1/p) + attention work(T).
-
-    A forward first waits for its weights (memory), then for its multiplications (compute T), the two
-    overlapping more the higher the sharpness p (Williams et al., "Roofline", 2009, is p without end); a
-    constant host cost stands before, and attention grows with its own work.
-    """
-
-    fixed: float
-    memory: float
-    compute: float
-    attention: float
-    sharpness: float
-    work: Work = Work()
-
-    def time(self, tokens: Array) -> Array:
-        """Time of a forward of so many tokens."""
-        whole: Array = _terms(self.vector()[None], tokens, self.work.of(tokens))[0][0]
-        return whole
-
-    def sensitivity(self, tokens: Array) -> Array:
-        """(tokens, 5) change of log time with the log of each parameter, in order."""
-        changes: Array = _sensitivity(self.vector()[None], tokens, self.work.of(tokens))[1][0]
-        return changes
-
-    def throughput(self, tokens: Array) -> Array:
-        """Tokens per unit of time at each number of tokens."""
-        return tokens / self.time(tokens)
-
-    def vector(self) -> Array:
-        """(5,) logarithms of the parameters, in order."""
-        return np.log([self.fixed, self.memory, self.compute, self.attention, self.sharpness])
 
 
 def fit_parametric(
@@ -134,12 +68,6 @@ def refit_parametric(curve: ParametricCurve, tokens: Array, levels: Array, preci
     return problem.descend(starts, levels, precision, _REFIT_ROUNDS)[0]
 
 
-def parametric_log_times(vectors: Array, tokens: Array, work: Work) -> Array:
-    """(fits, tokens) log time of each of (fits, 5) logarithms of parameters."""
-    logs: Array = np.log(_terms(vectors, tokens, work.of(tokens))[0])
-    return logs
-
-
 @dataclass(frozen=True, slots=True)
 class _Problem:
     """Least squares on log time, for many fits at once: Levenberg-Marquardt within bounds."""
@@ -150,8 +78,7 @@ class _Problem:
     high: Array
 
     def log_times(self, vectors: Array) -> Array:
-        logs: Array = np.log(_terms(vectors, self.tokens, self.work)[0])
-        return logs
+        return log_times(vectors, self.tokens, self.work)
 
     def descend(
         self, vectors: Array, levels: Array, precision: Array, rounds: int, soft_from: float | None = None
@@ -176,7 +103,7 @@ class _Problem:
     def _steps(
         self, vectors: Array, levels: Array, precision: Array, soft_from: float | None, damping: Array
     ) -> Array:
-        times, changes = _sensitivity(vectors, self.tokens, self.work)
+        times, changes = log_sensitivity(vectors, self.tokens, self.work)
         misses = np.log(times) - levels
         weights = np.broadcast_to(precision, misses.shape)
         if soft_from is not None:
@@ -193,33 +120,6 @@ class _Problem:
         normal = np.where(either, np.eye(NUM_PARAMETERS) * (diagonal + least)[:, :, None], normal)
         steps: Array = -np.linalg.solve(normal, slope[:, :, None])[:, :, 0]
         return np.clip(steps, -2, 2)
-
-
-def _terms(vectors: Array, tokens: Array, work: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """(fits, sizes): time; waiting for memory or compute; log of these two; log sum of their powers."""
-    fixed, memory, compute, attention, sharpness = (vectors[:, [i]] for i in range(NUM_PARAMETERS))
-    p = np.exp(sharpness)
-    log_compute = compute + np.log(tokens)
-    total = np.logaddexp(p * memory, p * log_compute)
-    waiting = np.exp(total / p)
-    times = np.exp(fixed) + waiting + np.exp(attention) * work
-    return times, waiting, np.broadcast_to(memory, waiting.shape), log_compute, total
-
-
-def _sensitivity(vectors: Array, tokens: Array, work: Array) -> tuple[Array, Array]:
-    """(fits, sizes) time, and (fits, sizes, 5) change of its log with the log of each parameter."""
-    times, waiting, memory, compute, total = _terms(vectors, tokens, work)
-    p = np.exp(vectors[:, [4]])
-    share = np.exp(p * memory - total)  # of memory in the sum of powers
-    sharper = share * memory + (1 - share) * compute
-    columns = (
-        np.broadcast_to(np.exp(vectors[:, [0]]), times.shape),
-        waiting * share,
-        waiting * (1 - share),
-        np.exp(vectors[:, [3]]) * work,
-        waiting * (sharper - total / p),
-    )
-    return times, np.stack(columns, axis=2) / times[:, :, None]
 
 
 def _cost(misses: Array, precision: Array, soft_from: float | None) -> Array:

@@ -17,9 +17,7 @@ PARTS = 5
 
 _MAX_GROUPS = 160  # more sizes than this are grouped by neighbours
 _TRIM = 3.0  # standard deviations from its size's median beyond which a repeat is left out
-_ALLOWED = (
-    1.5  # standard errors that misses may reach together; with 20 sizes chance alone does in 1 of 1,000
-)
+_ALLOWED = 1.5  # standard errors that misses may reach together: with 20 sizes chance does in 1 of 1,000
 _BORROWED = 4  # repeats that a size's own spread borrows from all sizes
 
 
@@ -90,8 +88,6 @@ def _level(repeats: Array, spread: float) -> tuple[float, float]:
     middle = float(np.median(repeats))
     own = 1.4826 * float(np.median(np.abs(repeats - middle)))
     kept = repeats[np.abs(repeats - middle) <= _TRIM * max(spread, own)]
-    if not len(kept):  # an even number of repeats in two heaps
-        return middle, spread
     squares = float(((kept - kept.mean()) ** 2).sum())
     variance = (_BORROWED * spread**2 + squares) / (_BORROWED + len(kept) - 1)
     return float(kept.mean()), float(np.sqrt(variance / len(kept))) if spread else 0.0

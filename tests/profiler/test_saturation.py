@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engine.batch import ForwardMode
 from profiler.saturation import LAYOUT, Saturation, fit_saturation, prefill_points, saturation
-from profiler.throughput_fit import ParametricCurve, fit_parametric
+from profiler.throughput_curve import ParametricCurve
+from profiler.throughput_fit import fit_parametric
 from profiler.throughput_smoother import fit_smoother
 from tests.support.traces import MemoryTrace, forward, prefill_trace
 

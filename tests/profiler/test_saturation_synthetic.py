@@ -16,7 +16,7 @@ from benchmarks.saturation_synthetic import (
     true_point,
 )
 from profiler.saturation import fit_saturation
-from profiler.throughput_fit import ParametricCurve
+from profiler.throughput_curve import ParametricCurve
 from tests.support.counts import SATURATION_SEEDS
 
 SETS = {
