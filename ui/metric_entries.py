@@ -102,7 +102,7 @@ ENTRIES: dict[str, MetricEntry] = {
     "saturation_interval": MetricEntry("The point's 95 % interval.", "Saturation", "low"),
     "first_reach": MetricEntry("The first size measured at that line.", "Saturation", "first_reach"),
     "last_below": MetricEntry("The last size measured below it.", "Saturation", "last_below"),
-    "plateau": MetricEntry("The best of the fit, with its 95 % interval.", "Saturation"),
+    "plateau": MetricEntry("The best of the fit, with its 95 % interval.", "Saturation", "plateau"),
     "dips": MetricEntry(
         "Sizes clearly below the fit, as wave quantisation makes them; they do not move the point.",
         "Saturation",

@@ -1,33 +1,66 @@
-"""The Saturation page in a browser: its run in the address, its table, its theme."""
+"""The Saturation page in a browser: price list, limits, tables, themes, and all of it in the address."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from profiler.timeline.timeline import open_timeline
+from tests.support.recorded import TINY
 from tests.support.served import served
+from tests.support.three_runs import record_three_runs
+from traces.meta import update_sealed_meta
+from traces.writer import TraceWriter
 from ui.palette import THEMES
 from ui.web.app import create_app
 
 POINTS = "#saturation-throughput .scatterlayer .point"
+PEAKS = {"dtype": "bfloat16", "flops_per_s": 1e6, "bytes_per_s": 1e6}
+"""Of a device so slow that forwards lie above its roof."""
+
+FEW = (("decode-1", 0, 20, 30), ("decode-2", 0, 20, 30), ("long", 40_000_000, 300, 4))
+"""Requests that are soon tried under every row's options."""
 
 
 @pytest.fixture(scope="module")
-def url(three_runs: dict[str, Path]) -> Iterator[str]:
-    timelines = [open_timeline(three_runs[name]) for name in ("whole", "mixed", "sweep")]
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Traces whose model is told, so that a model of forwards can be fitted to them."""
+    found = record_three_runs(tmp_path_factory.mktemp("saturation"), FEW)
+    hardware = {"device": "simulated", "name": "slow", "peaks": PEAKS}
+    for path in found.values():
+        update_sealed_meta(path, {"model": {**asdict(TINY), "dtype": "bfloat16"}, "hardware": hardware})
+    return found
+
+
+@pytest.fixture(scope="module")
+def url(paths: dict[str, Path]) -> Iterator[str]:
+    """Of four runs."""
+    timelines = [open_timeline(paths[name]) for name in ("whole", "chunked", "mixed", "sweep")]
     with served(create_app(timelines).server) as address:
         yield f"{address}/saturation"
 
 
-def colour_of_axis(page: Page) -> str:
-    """As CSS gives it: rgb(1, 2, 3)."""
-    label = page.locator("#saturation-throughput .xtick text").first
-    return str(label.evaluate("element => getComputedStyle(element).fill"))
+@pytest.fixture(scope="module")
+def own_url(paths: dict[str, Path]) -> Iterator[str]:
+    """Of one run alone."""
+    with served(create_app([open_timeline(paths["mixed"])]).server) as address:
+        yield f"{address}/saturation"
+
+
+def prices(page: Page) -> Locator:
+    return page.locator("#saturation-prices tbody tr")
+
+
+def query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
 
 
 def css(colour: str) -> str:
+    """As CSS gives it: rgb(1, 2, 3)."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
@@ -40,18 +73,134 @@ def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, 
     rows = page.locator("#saturation-sizes tbody tr")
     expect(rows).to_have_count(10)
     expect(rows.last).to_contain_text("1,024")
+    expect(page.locator("#saturation-batches")).to_contain_text("no forward here has decode rows alone")
     page.get_by_label("Chunked + mixed").check()
-    expect(page.locator("#saturation-answer")).to_contain_text("No saturation point")
-    assert "sat=1" in page.url
+    expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
+    assert query(page)["sat"] == ["2"]
     page.reload()
     expect(page.get_by_label("Chunked + mixed")).to_be_checked()
-    expect(page.locator("#saturation-answer")).to_contain_text("No saturation point")
+    expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
 
 
-def test_figures_follow_the_theme(page: Page, url: str) -> None:
-    page.goto(f"{url}?theme=dark")
-    expect(page.locator(POINTS).first).to_be_visible()
-    assert colour_of_axis(page) == css(THEMES["dark"].muted)
-    page.keyboard.press("t")
+def test_a_slider_marks_what_breaks_the_limit_and_chooses_anew(page: Page, own_url: str) -> None:
+    page.goto(own_url)
+    expect(page.locator("#saturation-working")).to_be_hidden()
+    recommended = page.locator("#saturation-prices tr.recommended")
+    expect(recommended).to_have_count(1)
+    expect(page.locator("#saturation-prices")).not_to_contain_text("✕")
+    taken = page.locator("#saturation-advice b").inner_text()
+    page.keyboard.press("l")
+    slider = page.locator("#saturation-itl-max")
+    expect(slider).to_be_focused()
+    box = slider.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 4, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.35, box["y"] + box["height"] / 2, steps=6)
+    page.mouse.up()
+    expect(prices(page).locator("td.lost").first).to_contain_text("✕")
+    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept")
+    assert re.fullmatch(r"[0-9]{2}ms", query(page)["itl_max"][0])
+    words = page.locator("#saturation-itl-max-words")
+    while words.inner_text() != "13.0 ms":
+        page.keyboard.press("ArrowLeft")
+    expect(page.locator("#saturation-advice b")).not_to_have_text(taken)
+    expect(recommended).to_contain_text("32")
+    assert slider.get_attribute("aria-valuetext") == "13.0 ms"
+    page.wait_for_url("**itl_max=13ms**")
+    chosen = page.locator("#saturation-advice").inner_text()
+    page.reload()
+    expect(page.locator("#saturation-advice")).to_have_text(chosen)
+    expect(prices(page).locator("td.lost").first).to_contain_text("✕")
+    expect(words).to_have_text("13.0 ms")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(page.locator("#saturation-prices")).not_to_contain_text("✕")
+    expect(words).to_have_text("none")
+    assert "itl_max" not in query(page)
+
+
+def test_decodes_and_policy_change_the_list_and_stay_in_the_address(page: Page, own_url: str) -> None:
+    page.goto(f"{own_url}?policy=mixed")
+    expect(page.get_by_label("mixed", exact=True)).to_be_checked()
+    last = prices(page).nth(5).locator("td").nth(2)
+    before = last.inner_text()
+    page.locator("#saturation-decodes").focus()
+    for _ in range(14):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#saturation-decodes-words")).to_have_text("128")
+    expect(last).not_to_have_text(before)
+    assert query(page)["decodes"] == ["128"]
+    after = last.inner_text()
+    page.reload()
+    expect(last).to_have_text(after)
+    page.get_by_label("interval").check()
+    expect(last).not_to_have_text(after)
+    assert query(page)["policy"] == ["interval"]
+
+
+def test_flagged_points_are_listed_with_their_reason(page: Page, own_url: str) -> None:
+    page.goto(own_url)
+    expect(page.locator("#saturation-above")).to_contain_text("points above the roof")
+    expect(page.locator("#saturation-above .reasons li").first).to_contain_text("more FLOPs are counted")
+    page.get_by_text("Table of flagged points").click()
+    expect(page.locator("#saturation-above tbody tr").first).to_contain_text("count")
+    page.get_by_label("of the operators").check()
+    expect(page.locator("#saturation-roofline")).to_contain_text("no kernels were recorded")
+    assert query(page)["roof"] == ["operators"]
+
+
+def test_every_chart_has_a_table_and_keys_reach_it(page: Page, own_url: str) -> None:
+    page.goto(own_url)
+    expect(prices(page).first).to_be_visible()
+    titles = page.locator(".saturation summary").all_inner_texts()
+    assert len(titles) == 8
+    for at in range(len(titles)):
+        summary = page.locator(".saturation summary").nth(at)
+        summary.focus()
+        page.keyboard.press("Enter")
+        assert summary.evaluate("summary => summary.parentElement.open")
+    for behind in page.locator(".saturation details > .scroll").all():
+        expect(behind.locator("th, dt").first).to_be_visible()
+    heads = page.locator(".saturation th[data-metric]")
+    assert all(
+        re.search(r"docs/metrics\.md, \w", head) for head in heads.evaluate_all("h => h.map(e => e.title)")
+    )
+
+
+def test_bad_values_are_one_line_each_and_no_crash(page: Page, own_url: str) -> None:
+    page.goto(f"{own_url}?sat=9&itl_max=fast&decodes=0&roof=x&policy=y")
+    expect(page.locator("#notices p")).to_have_count(5)
+    expect(page.locator("#saturation-prices tr.recommended")).to_have_count(1)
+    expect(page.locator("#saturation-itl-max-words")).to_have_text("none")
+
+
+def test_figures_follow_the_theme_and_keep_their_marks(page: Page, own_url: str) -> None:
+    page.goto(f"{own_url}?theme=dark&itl_max=50ms")
     label = page.locator("#saturation-throughput .xtick text").first
+    expect(label).to_have_css("fill", css(THEMES["dark"].muted))
+    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 50.0 ms")
+    page.keyboard.press("t")
     expect(label).to_have_css("fill", css(THEMES["light"].muted))
+    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 50.0 ms")
+
+
+def test_a_trace_with_nothing_to_fit_says_so_and_a_live_one_is_read_anew(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "live.chunkscope"
+    columns = {"mode": 0, "num_extend_seqs": 1, "prefix_tokens": 0, "extend_tokens": 5, "decode_tokens": 0}
+    with TraceWriter(path, {}) as writer:
+        writer.append("forwards", {"forward_id": [0], "start_ns": 0, "end_ns": 9, **columns}, 1)
+        app = create_app([open_timeline(path)], live=True)
+        with served(app.server) as address:
+            page.clock.install()
+            page.goto(f"{address}/saturation")
+            expect(page.locator("#saturation-answer")).to_contain_text(
+                "No saturation point: 1 size of forwards"
+            )
+            expect(page.locator("#saturation-prices-note")).to_contain_text("No price list: ")
+            expect(page.locator("#saturation-basis")).to_contain_text("meta.json tells no model")
+            more = {**columns, "extend_tokens": 7}
+            writer.append("forwards", {"forward_id": [1], "start_ns": 9, "end_ns": 19, **more}, 1)
+            page.clock.fast_forward(11_000)
+            expect(page.locator("#saturation-answer")).to_contain_text("2 sizes of forwards")
+            page.goto("about:blank")  # the page asks on, and the server ends here

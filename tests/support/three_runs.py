@@ -4,6 +4,7 @@ A stand-in for the demo's traces where a picture needs some: six decodes, two lo
 """
 
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.batch import ForwardBatch
@@ -36,6 +37,8 @@ ARRIVALS = (
 )
 """Name, arrival in nanoseconds, tokens of prompt and output."""
 
+Arrivals = Sequence[tuple[str, int, int, int]]
+
 
 class CostlyExecutor:
     """A hash executor whose forwards last as long as their tokens cost: 5 ms, and 120 µs a token above 32."""
@@ -52,21 +55,24 @@ class CostlyExecutor:
         return FinishedForward(result)
 
 
-def record_three_runs(folder: Path) -> dict[str, Path]:
+def record_three_runs(folder: Path, arrivals: Arrivals = ARRIVALS) -> dict[str, Path]:
     """Traces `whole`, `chunked` and `mixed` of the arrivals, and `sweep`, in `folder`; sealed."""
     paths = {name: folder / f"{name}.chunkscope" for name in (*POLICIES, "sweep")}
     for name, options in POLICIES.items():
-        _record(paths[name], EngineConfig(**options, disable_overlap_schedule=True), {"demo": name})
+        config = EngineConfig(**options, disable_overlap_schedule=True)
+        _record(paths[name], config, {"demo": name}, arrivals)
     _record(
         paths["sweep"],
         EngineConfig(chunked_prefill_size=CHUNKING_OFF, disable_overlap_schedule=True),
         {"kind": "closed"},
-        sweep=True,
     )
     return paths
 
 
-def _record(path: Path, config: EngineConfig, workload: dict[str, str], *, sweep: bool = False) -> None:
+def _record(
+    path: Path, config: EngineConfig, workload: dict[str, str], arrivals: Arrivals | None = None
+) -> None:
+    """A run of the arrivals; without, a sweep."""
     config = config.resolve(max_total_tokens=POOL_TOKENS, context_length=POOL_TOKENS)
     clock = TickClock(20_000)
     executor = CostlyExecutor(HashExecutor(POOL_TOKENS, config.page_size), clock)
@@ -77,17 +83,17 @@ def _record(path: Path, config: EngineConfig, workload: dict[str, str], *, sweep
     def build(observer: Recorder | None) -> Engine:
         return Engine(config, executor, clock=clock, observer=observer)
 
-    if sweep:
+    if arrivals is None:
         engine = run_sweep(
             build, recorder, [8, 16, 32, 48, 64, 96, 128, 256, 512, 1024], vocab_size=50, repeats=3, seed=0
         )
     else:
         engine = build(recorder)
-        engine.run(_requests())
+        engine.run(_requests(arrivals))
     recorder.close(engine.cache.pool_state())
 
 
-def _requests() -> list[Request]:
+def _requests(arrivals: Arrivals) -> list[Request]:
     return [
         Request(
             rid,
@@ -96,5 +102,5 @@ def _requests() -> list[Request]:
             SamplingParams(max_new_tokens=output, ignore_eos=True),
             arrival_ns,
         )
-        for rid, (name, arrival_ns, prompt, output) in enumerate(ARRIVALS)
+        for rid, (name, arrival_ns, prompt, output) in enumerate(arrivals)
     ]

@@ -104,6 +104,8 @@ def advice(evidence_of: EvidenceOf) -> Advice:
 def test_the_page_has_a_place_for_every_part(runs: list[Timeline]) -> None:
     page = saturation.layout(runs, "light")
     assert {f"saturation-{part}" for part in (*PARTS, *ROOF_PARTS, *ADVICE_PARTS)} <= ids(page)
+    every = [str(child.id) for child in page._traverse() if getattr(child, "id", None)]
+    assert len(every) == len(set(every))
     assert "Reading the forwards" in text(page)
     for graph in (child for child in page._traverse() if type(child).__name__ == "Graph"):
         assert graph.config["showSendToCloud"] is False
@@ -190,7 +192,7 @@ def test_a_run_without_a_point_says_what_would_give_one(evidence_of: EvidenceOf)
     assert text(parts["answer"]).startswith("No saturation point: ")
     assert "chunkscope sweep --model 'it'\"'\"'s/a model.gguf' -o" in text(parts["price"])
     assert "faint: with a prefix, or of several rows" in text(parts["throughput-caption"])
-    assert "decode rows alone" in text(parts["decodes-said"])
+    assert "decode rows alone" in text(parts["batches-said"])
     assert "◆ mixed" in text(roof_of(evidence)["roofline-caption"])
     assert "no kernels were recorded" in json.dumps(plain(roof_of(evidence, "operators")["roofline"]))
 
@@ -321,7 +323,7 @@ def test_an_empty_trace_says_what_it_lacks(meta: dict[str, Any], tmp_path: Path)
     assert "--model M -o" in text(parts["price"])
     assert "does not say" in text(parts["ceilings"])
     assert "meta.json tells no model" in text(parts["basis"])
-    for name in ("throughput", "roofline", "residuals", "decodes", "memory"):
+    for name in ("throughput", "roofline", "residuals", "batches", "memory"):
         assert plain(parts[name])["data"] == []
 
 

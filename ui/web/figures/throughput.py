@@ -1,7 +1,6 @@
 """Throughput and forward time against the tokens of a forward, above one another on one axis."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
@@ -53,7 +52,7 @@ def throughput_figure(
         **overlay(report, theme, marks, model),
         "xaxis": _tokens_axis(theme, x_range),
         "yaxis": _rate_axis(theme, drawn, report.best_tokens_per_s),
-        "yaxis2": _time_axis(theme, drawn, _plain_times(report, model)),
+        "yaxis2": _time_axis(theme, _time_range(report, model)),
         "margin": {"l": 60, "r": 10, "t": 52, "b": 44},
     }
     dots, curve = _dots(points, theme), _curve(report)
@@ -72,7 +71,7 @@ def overlay(
     report: SaturationReport, theme: Theme, marks: Marks, model: ModelCurves = NO_CURVES
 ) -> dict[str, Any]:
     """Lines and labels over both charts: the parts of the layout that change with what a person accepts."""
-    told = labels(report, theme, marks, _x_range(report, model))
+    told = labels(report, theme, marks, _x_range(report, model), _time_range(report, model))
     notes = [*_titles(theme), *told, *_behind_label(model.behind, theme)]
     return {"shapes": lines(report, theme, marks), "annotations": notes}
 
@@ -98,13 +97,15 @@ def _rate_axis(theme: Theme, drawn: pl.DataFrame, best: float | None) -> dict[st
     return axis(theme, domain=_UPPER, range=span, nticks=7, separatethousands=True)
 
 
-def _plain_times(report: SaturationReport, model: ModelCurves) -> Sequence[float]:
-    """Of the model's curve, where it is drawn in the place of a fit."""
-    return () if model.plain is None or report.best_tokens_per_s is not None else model.plain.times_s
+def _time_range(report: SaturationReport, model: ModelCurves) -> list[float]:
+    """Of all forwards, and of the model's curve where that is drawn in the place of a fit."""
+    times_s = [time_ns / 1e9 for time_ns in (*report.points["time_ns"], *report.others["time_ns"])]
+    if report.best_tokens_per_s is None and model.plain is not None:
+        times_s += model.plain.times_s
+    return log_range([min(times_s), max(times_s)] if times_s else [1, 1], 0.08)
 
 
-def _time_axis(theme: Theme, drawn: pl.DataFrame, more_s: Sequence[float]) -> dict[str, Any]:
-    span = log_range([*(drawn["time_ns"] / 1e9), *more_s], 0.08)
+def _time_axis(theme: Theme, span: list[float]) -> dict[str, Any]:
     ticks = log_ticks(span)
     text = {"tickvals": ticks, "ticktext": [time_tick(tick) for tick in ticks]}
     return axis(theme, domain=_LOWER, type="log", range=span, anchor="x", **text)

@@ -69,13 +69,19 @@ def lines(report: SaturationReport, theme: Theme, marks: Marks) -> Parts:
     return parts
 
 
-def labels(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
-    """Annotations of those lines, or why there are none."""
+def labels(
+    report: SaturationReport,
+    theme: Theme,
+    marks: Marks,
+    x_range: Sequence[float],
+    time_range: Sequence[float],
+) -> Parts:
+    """Annotations of those lines, or why there are none. Ranges are those of the axes, in powers of ten."""
     found, best = report.found, report.best_tokens_per_s
     parts = [_chunk_label(mark, theme, x_range) for mark in _others(marks)]
     parts += _recommended_label(marks, theme, x_range)
     if marks.limit_s is not None:
-        parts.append(_limit_label(marks.limit_s, theme))
+        parts.append(_limit_label(marks.limit_s, theme, time_range))
     if best is None:
         measured = plural(found.num_sizes, "size") if found.num_sizes else "no forward"
         text = f"no fit: {measured} of one prompt without a prefix, 8 sizes are needed"
@@ -221,10 +227,17 @@ def _above(
     return plate(theme, text, x, 1.0, **place, **height, font={"size": 12, **font})
 
 
-def _limit_label(limit_s: float, theme: Theme) -> dict[str, Any]:
+def _limit_label(limit_s: float, theme: Theme, time_range: Sequence[float]) -> dict[str, Any]:
+    """On its line; at the chart's edge with an arrow where the line lies beyond."""
     text = f"<b>longest wait you accept {seconds(limit_s)}</b>"
     font = {"size": 12, "color": theme.stall_prefill_text}
-    return plate(theme, text, 0.02, math.log10(limit_s), xref="paper", yref="y2", xanchor="left", font=font)
+    more: Place = {"xref": "paper", "xanchor": "left", "font": font}
+    height, (low, high) = math.log10(limit_s), time_range
+    if low <= height <= high:
+        return plate(theme, text, 0.02, height, yref="y2", **more)
+    top = height > high
+    edge: Place = {"yref": "y2 domain", "yanchor": "top" if top else "bottom"}
+    return plate(theme, f"{text} {'↑' if top else '↓'}", 0.02, float(top), **edge, **more)
 
 
 def _upright(tokens: float, width: float, **line: Any) -> dict[str, Any]:

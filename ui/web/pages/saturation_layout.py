@@ -179,9 +179,9 @@ def _decodes(theme: str) -> html.Section:
     return html.Section(
         [
             html.H2("Decode batches", **named("decode_point")),
-            _graph("decodes", "Decode throughput against rows", theme, DECODES_HEIGHT),
-            html.P(id="saturation-decodes-said", className="caption"),
-            _table("decodes-sizes", "Table of the batch sizes"),
+            _graph("batches", "Decode throughput against rows", theme, DECODES_HEIGHT),
+            html.P(id="saturation-batches-said", className="caption"),
+            _table("batches-sizes", "Table of the batch sizes"),
         ],
         **aria(label="Decode batches"),
     )

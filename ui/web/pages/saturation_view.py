@@ -40,9 +40,9 @@ PARTS = {
     "basis": "children",
     "residuals": "figure",
     "terms": "children",
-    "decodes": "figure",
-    "decodes-said": "children",
-    "decodes-sizes": "children",
+    "batches": "figure",
+    "batches-said": "children",
+    "batches-sizes": "children",
     "memory": "figure",
     "memory-said": "children",
     "memory-table": "children",
@@ -53,7 +53,7 @@ PARTS = {
 _FIGURES = {
     "throughput": THROUGHPUT_HEIGHT,
     "residuals": RESIDUALS_HEIGHT,
-    "decodes": DECODES_HEIGHT,
+    "batches": DECODES_HEIGHT,
     "memory": MEMORY_HEIGHT,
 }
 _MOST_CHUNKS_SAID = 2
@@ -82,9 +82,9 @@ def parts_of(evidence: Evidence, theme: Theme) -> dict[str, object]:
         "basis": _basis(evidence),
         "residuals": residuals_figure(report, theme),
         "terms": [] if board.model is None else [terms_table(board.model), residuals_table(board.model)],
-        "decodes": decodes_figure(board.decode, theme, board.lacking.get("decode", "")),
-        "decodes-said": "" if board.decode is None else decodes_words(board.decode),
-        "decodes-sizes": "" if board.decode is None else sizes_table(board.decode),
+        "batches": decodes_figure(board.decode, theme, board.lacking.get("decode", "")),
+        "batches-said": "" if board.decode is None else decodes_words(board.decode),
+        "batches-sizes": "" if board.decode is None else sizes_table(board.decode),
         **memory_parts(board, [mark.tokens for mark in evidence.chunks], theme),
         "conventions": conventions_table(board.conventions),
     }
