@@ -16,8 +16,9 @@ from profiler.cost import MAX_TIME_S, OPERATORS
 from profiler.cost_profile import GemmProfile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
 from profiler.paper.elements import ACTIVATION_BYTES, ElementBytes
+from profiler.paper.feed_forward import Experts
 from profiler.paper.layers import Matrix
-from profiler.paper.model import PaperModel
+from profiler.paper.model import Attention, PaperModel
 from profiler.paper.roofs import Collectives, Roof, roof_of
 from profiler.paper.seen import Seen, in_batch, in_sums
 
@@ -46,7 +47,6 @@ class PaperCost:
         profile: GemmProfile | None = None,
     ) -> None:
         hidden = model.hidden_size
-        self._model = model
         self._peaks = peaks
         self._size = size
         self._profile = profile
@@ -54,8 +54,10 @@ class PaperCost:
         self._roofs = {kind: roof_of(kind, peaks) for kind in EFFICIENCIES}
         self._gemm = roof_of("GEMM", peaks, self._gemm_flops_per_s)
         self._matrices = _merged(model, size)
+        self._mixtures = _merged_experts(model, size)
+        self._attentions = _merged_attentions(model)
         self._head = _Gemm("HEAD", model.head_params, hidden + model.vocab_size, ACTIVATION_BYTES)
-        self._windows = tuple({layer.attention.window for layer, _ in model.layers})
+        self._windows = tuple({attention.window for attention, _ in self._attentions})
         self._elementwise = 2 * hidden + sum(n * layer.elementwise(hidden) for layer, n in model.layers)
         self._collectives = Collectives(peaks, model.num_layers, hidden, model.vocab_size)
         self._overhead_s = (model.num_layers * OVERHEADS.layer_ns + OVERHEADS.forward_ns) / 1e9
@@ -120,8 +122,8 @@ class PaperCost:
         if logits:
             parts["HEAD"] = self._roofs["GEMM"].seconds(self._head.flops(logits), self._head.bytes(logits))
         roofs = self._roofs | {"GEMM": gemm}
-        for layer, count in self._model.layers:
-            part = layer.attention.seconds(seen[layer.attention.window], count, self._size, roofs)
+        for attention, layers in self._attentions:
+            part = attention.seconds(seen[attention.window], layers, self._size, roofs)
             for name, seconds in zip(ATTENTION, part, strict=True):
                 parts[name] += seconds
         moved = ACTIVATION_BYTES * self._elementwise * tokens
@@ -132,10 +134,10 @@ class PaperCost:
 
     def _experts(self, tokens: int) -> "Iterator[tuple[_Gemm, int, float]]":
         """Each kind of matrix of routed experts, the tokens that pass any, and how many experts are read."""
-        for _, experts, count in self._model.mixtures():
+        for experts, matrices in self._mixtures:
             routed, covered = tokens * experts.per_token, experts.coverage(tokens)
-            for matrix in experts.expert_matrices(self._model.hidden_size):
-                yield _Gemm.of(matrix, count, self._size.experts), routed, covered
+            for gemm in matrices:
+                yield gemm, routed, covered
 
     def _measured(self, tokens: float) -> Roof:
         """What the layers' matrices reach at so many tokens."""
@@ -176,3 +178,25 @@ def _merged(model: PaperModel, size: ElementBytes) -> Sequence[_Gemm]:
         _Gemm.of(matrix, count, ACTIVATION_BYTES if matrix.kept else size.matrices)
         for matrix, count in counts.items()
     ]
+
+
+def _merged_experts(model: PaperModel, size: ElementBytes) -> Sequence[tuple[Experts, Sequence[_Gemm]]]:
+    """Mixtures of one kind with their experts' matrices."""
+    counts: Counter[Experts] = Counter()
+    for _, experts, count in model.mixtures():
+        counts[experts] += count
+    return [
+        (
+            experts,
+            [_Gemm.of(matrix, count, size.experts) for matrix in experts.expert_matrices(model.hidden_size)],
+        )
+        for experts, count in counts.items()
+    ]
+
+
+def _merged_attentions(model: PaperModel) -> Sequence[tuple[Attention, int]]:
+    """Kinds of attention, and how many layers have each."""
+    counts: Counter[Attention] = Counter()
+    for layer, count in model.layers:
+        counts[layer.attention] += count
+    return [*counts.items()]

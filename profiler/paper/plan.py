@@ -1,5 +1,6 @@
 """`paper_plan`: a chunk to start with, what each size costs and what fits in memory, before any run."""
 
+import math
 from dataclasses import dataclass, replace
 
 from engine.cache.allocator import ceil_page
@@ -23,7 +24,8 @@ GIB = 2**30
 LEAST_CONTEXT = 128
 REQUEST_TOKENS = 4096  # of the requests that are counted into memory
 MOST_PAGES = 1 << 22  # of the trials' pool, as of any simulated one
-BELOW_POINT, ABOVE_POINT = 4, 2  # how far the rows reach around the saturation point
+AROUND = 4  # times the chunk that reaches the point, and a part of it: rows between are a power of two apart
+LEAST_CHUNK = 128  # of those below it: a prompt has very many smaller ones
 MORE_DEVICES = (2, 4, 8, 16, 32, 64)
 
 
@@ -89,11 +91,18 @@ def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q:
 
 
 def _sizes(point: PaperPoint, sglang_chunk: int, prompt: int, page_size: int) -> list[int]:
-    """Powers of two around the point, the least that reaches it among them, and SGLang's chunk."""
-    around = sglang_chunk if point.tokens is None else 1 << (point.tokens - 1).bit_length()
-    ladder = chunk_ladder(prompt, page_size=page_size, also=(around, sglang_chunk))
-    most = max(sglang_chunk, ABOVE_POINT * around)
-    return [size for size in ladder if around // BELOW_POINT <= size <= ceil_page(most, page_size)]
+    """Powers of two around the least that reaches the point, further apart beyond, and SGLang's chunk."""
+    reaches = sglang_chunk if point.tokens is None else 1 << (point.tokens - 1).bit_length()
+    start = ceil_page(reaches, page_size)
+    least = min(start, max(start // AROUND, LEAST_CHUNK))
+    most = max(sglang_chunk, 2 * start)
+    ladder = chunk_ladder(prompt, page_size=page_size, also=(start, sglang_chunk))
+
+    def listed(size: int) -> bool:
+        near = size <= AROUND * start or round(math.log2(size / start)) % 2 == 0
+        return least <= size <= most and (near or size == sglang_chunk)
+
+    return [size for size in ladder if listed(size)]
 
 
 def _base(memory: PaperMemory, chunk: int, context: int) -> EngineConfig:

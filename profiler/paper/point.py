@@ -7,13 +7,13 @@ import numpy as np
 
 from profiler.paper.cost import PaperCost
 from profiler.price_sums import chunk_sums
+from profiler.throughput_sizes import FLOOR
 
 __all__ = ["LARGEST_TOKENS", "PaperPoint", "paper_point"]
 
 LARGEST_TOKENS = 16384  # the largest chunk that SGLang chooses by itself
 GRID = 240
 HALF_OCTAVE = 2**0.5
-LASTING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PaperPoint:
 def paper_point(cost: PaperCost, largest: int, q: float = 0.95) -> PaperPoint:
     """The smallest whole T of 1..`largest` with at least `q` of the best throughput there.
 
-    "not_saturated" where throughput has not fallen at the end of the range, by more than LASTING of its best,
+    "not_saturated" where throughput has not fallen at the end of the range, by more than 1 % of its best,
     and the point lies within half an octave of it: as of a fit.
     """
 
@@ -49,7 +49,7 @@ def paper_point(cost: PaperCost, largest: int, q: float = 0.95) -> PaperPoint:
     best_tokens = grid[rates.index(best)]
     at = next(i for i, found in enumerate(rates) if found >= q * best)
     tokens = _least(grid[max(at - 1, 0)], grid[at], lambda size: rate(size) >= q * best)
-    rising = rates[-1] >= (1 - LASTING) * best and tokens > largest / HALF_OCTAVE
+    rising = rates[-1] >= (1 - FLOOR) * best and tokens > largest / HALF_OCTAVE
     return PaperPoint(
         status="not_saturated" if rising else "ok",
         q=q,
