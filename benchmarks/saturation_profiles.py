@@ -228,8 +228,8 @@ def explain_one(gpu: str, group: Sequence[Profile], path: Path) -> None:
         "beyond. Before a size fills its last wave of tiles, it pays for the whole wave; launches add a few\n"
         "microseconds to each GEMM, which small shards feel most.\n"
         f"What mends it: a smooth maximum of sharpness {SHARPNESS:g} gives {ratios['smooth']:.2f}, with\n"
-        f"{LAUNCH_S * 1e6:g} us a launch {ratios['both']:.2f}, chosen on this file, proven on no other. This\n"
-        f"file as --profile gives {measured:.2f}."
+        f"{LAUNCH_S * 1e6:g} us a launch {ratios['both']:.2f}, chosen on this file, proven on no other.\n"
+        f"This file as --profile gives {measured:.2f}."
     )
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.batch import ForwardMode
+from profiler.points import Layout, Rows
 from profiler.saturation import LAYOUT, Saturation, fit_saturation, prefill_points, saturation
 from profiler.throughput_curve import ParametricCurve
 from profiler.throughput_fit import fit_parametric
@@ -213,6 +214,24 @@ def test_units_of_time_and_order_of_points_do_not_matter(
         assert (again.status, again.fit_kind) == (plain.status, plain.fit_kind)
         assert (again.first_reach, again.last_below) == (plain.first_reach, plain.last_below)
         assert again.tokens == pytest.approx(plain.tokens, rel=0.01, abs=1)
+
+
+@FITS
+@given(
+    times=st.lists(st.floats(1e-9, 1e9), min_size=20, max_size=20),
+    q=st.sampled_from([0.5, 0.95, 1.0]),
+    layout=st.sampled_from([Layout(), Layout(low=4096, high=8000), Layout(Rows.DECODE, None, None)]),
+)
+def test_any_times_have_an_answer(times: list[float], q: float, layout: Layout) -> None:
+    found = fit_saturation(np.tile(TEN, 2), np.array(times), q, resamples=5, layout=layout)
+    if found.tokens is None:
+        assert found.status == "not_saturated"
+        return
+    assert found.low is not None
+    assert found.high is not None
+    assert found.plateau is not None
+    assert TEN[0] <= found.low <= found.tokens <= found.high <= TEN[-1]
+    assert found.plateau.low <= found.plateau.tokens_per_s <= found.plateau.high < np.inf
 
 
 @FITS
