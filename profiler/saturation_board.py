@@ -24,6 +24,7 @@ from profiler.tables import TraceLike
 __all__ = ["DRAWN_PER_MODE", "SaturationBoard", "saturation_board"]
 
 DRAWN_PER_MODE = 400
+_LEAST_PREFIX = 64  # a shorter one changes nothing that one could see
 
 T = TypeVar("T")
 
@@ -133,8 +134,8 @@ def _behind(model: ForwardModel | None, lacking: dict[str, str]) -> PrefixCurve 
         lacking["behind"] = lacking["model"]
         return None
     longest = model.reach.prefix_tokens[1]
-    if not longest:
-        lacking["behind"] = "no forward here stands behind a prefix"
+    if longest < _LEAST_PREFIX:
+        lacking["behind"] = f"no forward here stands behind a prefix of {_LEAST_PREFIX} tokens or more"
         return None
     return _curve(model, longest)
 

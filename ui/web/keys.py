@@ -36,6 +36,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("/", "search a request or #forward"),
             ("Enter", "open, close the details where the window is narrow"),
+            ("l", "to the limits of the Saturation page"),
             ("t", "light, dark"),
             ("?", "these keys"),
         ),

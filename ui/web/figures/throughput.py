@@ -172,11 +172,11 @@ def _by_model(curve: PrefixCurve, colour: str, dash: str, place: str) -> list[go
 
 
 def _behind_label(behind: PrefixCurve | None, theme: Theme) -> list[dict[str, Any]]:
-    """Beside the curve's left end in the lower chart."""
+    """Left of the rising curve in the lower chart."""
     if behind is None:
         return []
-    at = len(behind.tokens) // 3
-    place = {"yref": "y2", "xanchor": "left", "yanchor": "bottom", "yshift": 3}
+    at = 2 * len(behind.tokens) // 3
+    place = {"yref": "y2", "xanchor": "right", "yanchor": "bottom", "yshift": 5}
     text = f"behind a prefix of {count(behind.prefix_tokens)} tokens"
     font = {"size": 11, "color": theme.kv_private_text}
     x, y = math.log10(behind.tokens[at]), math.log10(behind.times_s[at])

@@ -144,10 +144,11 @@ def _around_point(report: SaturationReport, theme: Theme, marks: Marks, x_range:
     room = _ROOM * (x_range[1] - x_range[0])
     on_left: Place = {"x": left, "xanchor": "right", "xshift": -6}
     on_right: Place = {"x": right, "xanchor": "left", "xshift": 6}
-    if x_range[1] - right < room:
-        return [_point_plate(report, theme, y=0.2 * best, **on_left)]
     ridge = _ridge_is_seen(report, marks)
-    parts = [_point_plate(report, theme, y=0.5 * best, **on_right)]
+    parts = [_ridge_label(marks.ridge_tokens, theme)] if ridge and marks.ridge_tokens else []
+    if x_range[1] - right < room:
+        return [*parts, _point_plate(report, theme, y=0.2 * best, **on_left)]
+    parts.append(_point_plate(report, theme, y=0.5 * best, **on_right))
     words = _side_words(theme, "compute bound:" if ridge else "full:", "more only takes longer")
     parts.append(plate(theme, words, y=0.2 * best, align="left", **on_right))
     if ridge:
@@ -159,18 +160,22 @@ def _around_point(report: SaturationReport, theme: Theme, marks: Marks, x_range:
 
 
 def _left_of_ridge(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
-    """The ridge's label at its foot, and what holds left of it, above the curve where that is low."""
+    """What holds left of the ridge, above the curve where that is low."""
     assert marks.ridge_tokens is not None
     ridge = math.log10(marks.ridge_tokens)
-    text = f"ridge {count(round(marks.ridge_tokens))} tokens"
-    foot: Place = {"yref": "y domain", "xanchor": "right", "yanchor": "bottom", "xshift": -2}
-    parts = [plate(theme, text, ridge, 0, **foot, font={"size": 11, "color": theme.muted})]
     middle = (x_range[0] + ridge) / 2
-    if ridge - x_range[0] > _ROOM * (x_range[1] - x_range[0]) and _share_at(report, 10**middle) < _CLEAR:
-        words = _side_words(theme, "memory bound:", "more tokens are almost free")
-        place: Place = {"yref": "y domain", "yanchor": "middle", "align": "left"}
-        parts.append(plate(theme, words, (x_range[0] + middle) / 2, 0.5, **place))
-    return parts
+    if ridge - x_range[0] <= _ROOM * (x_range[1] - x_range[0]) or _share_at(report, 10**middle) >= _CLEAR:
+        return []
+    words = _side_words(theme, "memory bound:", "more tokens are almost free")
+    place: Place = {"yref": "y domain", "yanchor": "middle", "align": "left"}
+    return [plate(theme, words, (x_range[0] + middle) / 2, 0.5, **place)]
+
+
+def _ridge_label(tokens: float, theme: Theme) -> dict[str, Any]:
+    """At the foot of its line."""
+    foot: Place = {"yref": "y domain", "xanchor": "right", "yanchor": "bottom", "xshift": -2}
+    font = {"size": 11, "color": theme.muted}
+    return plate(theme, f"ridge {count(round(tokens))} tokens", math.log10(tokens), 0, **foot, font=font)
 
 
 def _ridge_is_seen(report: SaturationReport, marks: Marks) -> bool:

@@ -25,8 +25,8 @@ __all__ = ["READING", "page"]
 READING = "Reading the forwards…"
 _WORKING = "Sending the workload through the scheduler for each row…"
 _CONVENTIONS = (
-    "Exact: every matrix product, every pair of attention, the head. SGLang's estimator leaves the head out. "
-    "Naive: 2 · parameters · tokens, without attention."
+    "Counted from each forward's rows. Exact: every matrix product, every pair of attention, the head. "
+    "SGLang's estimator leaves the head out. Naive: 2 · parameters · tokens, without attention."
 )
 _EACH_MS = 10_000  # a growing run is read anew
 

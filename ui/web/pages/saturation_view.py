@@ -144,7 +144,8 @@ def _basis(evidence: Evidence) -> list[Component]:
     if board.model is None:
         lines.append(("model", f"none: {board.lacking['model']}"))
     else:
-        lines.append(("model", model_words(board.model)))
+        source = board.provenance or "recorded"
+        lines.append(("model", f"{model_words(board.model)}, fitted to {source} forwards"))
         lines.append(("attention", attention_words(board.model)))
         lines.append(("residuals", residual_words(board.model)))
     if board.behind is None:
@@ -173,7 +174,8 @@ def _span(first: int, last: int) -> str:
 
 def _throughput_caption(evidence: Evidence) -> str:
     report = evidence.board.report
-    told = ["○ a forward of one prompt without a prefix" + _part_drawn(report.points.height, DRAWN_POINTS)]
+    source = evidence.board.provenance or "recorded"
+    told = [f"○ {source} forward of one prompt, no prefix{_part_drawn(report.points.height, DRAWN_POINTS)}"]
     if report.others.height:
         told.append(
             "faint: with a prefix, or of several rows" + _part_drawn(report.others.height, DRAWN_OTHERS)
