@@ -17,7 +17,8 @@ from profiler.price_rows import ForwardCostModel, Limits, PriceRow
 from profiler.saturation import Saturation
 from profiler.tables import TraceLike
 from profiler.trial import longest_prompt
-from profiler.trial_requests import has_arrivals, requests_of, standard_requests
+from profiler.trial_requests import has_arrivals, requests_of
+from profiler.trial_standard import standard_requests
 
 __all__ = ["Advice", "advise"]
 

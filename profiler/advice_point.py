@@ -11,9 +11,10 @@ from profiler.advice_choice import Q
 from profiler.forward_features import features_of
 from profiler.forward_fit_curve import ForwardCurve
 from profiler.forward_model import ForwardModel
+from profiler.points import prefill_points
 from profiler.price_rows import ForwardCostModel
 from profiler.price_sums import chunk_sums
-from profiler.saturation import Saturation, fit_saturation, prefill_points
+from profiler.saturation import Saturation, fit_saturation
 from profiler.tables import TraceLike
 
 __all__ = ["Point", "point_by_model", "point_by_points"]
@@ -42,7 +43,7 @@ class Point:
 
 def point_by_points(traces: Sequence[TraceLike]) -> tuple[Point | None, Saturation]:
     """The point of all traces' forwards of one prompt without prefix; None unless these tell it."""
-    points = pl.concat([prefill_points(trace) for trace in traces])
+    points = pl.concat([prefill_points(trace).points for trace in traces])
     found = fit_saturation(points["tokens"].to_numpy(), points["time_ns"].to_numpy() / 1e9, Q)
     if found.status != "ok" or found.tokens is None or found.low is None or found.high is None:
         return None, found

@@ -14,6 +14,7 @@ from engine.peaks import Peaks
 from engine.shapes import ModelShape
 from profiler.cost_profile import GemmProfile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS, cost_table
+from profiler.roofs import Collectives, Roof, roof_of
 
 __all__ = ["MAX_TIME_S", "OPERATORS", "RooflineCost", "elementwise_elements"]
 
@@ -30,16 +31,6 @@ _ROOFS_AFTER_GEMMS = ("GEMM", "ATTENTION_PREFIX", "ATTENTION_CAUSAL", "ATTENTION
 
 MAX_TIME_S = 10**8
 """No forward takes longer, 3 years: a trace has 64 bits for nanoseconds, and sums of times must fit, too."""
-
-
-class Roof(NamedTuple):
-    """What one kind of kernel reaches."""
-
-    flops_per_s: float
-    bytes_per_s: float
-
-    def seconds(self, flops: int, moved: int) -> float:
-        return max(flops / self.flops_per_s, moved / self.bytes_per_s)
 
 
 class Matrix(NamedTuple):
@@ -61,11 +52,11 @@ class RooflineCost:
     ) -> None:
         layers, hidden, ffn = shape.num_layers, shape.hidden_size, shape.intermediate_size
         q, kv = shape.q_size, shape.kv_size
-        self._shape = shape
         self._peaks = peaks
         self._bytes = element_bytes
         self._profile = profile
-        self._roofs = {kind: _roof(kind, peaks) for kind in EFFICIENCIES}
+        self._roofs = {kind: roof_of(kind, peaks) for kind in EFFICIENCIES}
+        self._collectives = Collectives(peaks, layers, hidden, shape.vocab_size, element_bytes)
         self._other_roofs = tuple(self._roofs[kind] for kind in _ROOFS_AFTER_GEMMS)
         self._matrices = (
             _matrix(hidden, q + 2 * kv, layers),
@@ -102,9 +93,7 @@ class RooflineCost:
         roofs = (gemm, gemm, gemm, gemm, *self._other_roofs)
         work = self.operator_work(sums)
         parts = tuple(roof.seconds(*part) for roof, part in zip(roofs, work, strict=True))
-        collective = 0.0
-        if self._peaks.num_devices > 1:
-            collective = self._collective(sums.tokens, sums.rows_with_logits)
+        collective = self._collectives.seconds(sums.tokens, sums.rows_with_logits)
         return (*parts, collective, self._overhead_s)
 
     def operator_work(self, sums: ForwardSums) -> tuple[tuple[int, int], ...]:
@@ -136,25 +125,6 @@ class RooflineCost:
             return self._roofs["GEMM"]
         share = self._profile.efficiency(tokens)
         return Roof(self._peaks.flops_per_s * share, self._peaks.bytes_per_s * share)
-
-    def _collective(self, tokens: int, logits: int) -> float:
-        """Two ring all-reduces a layer, and the logits gathered from all ranks."""
-        devices = self._peaks.num_devices
-        roof = self._roofs["COLLECTIVE"]
-        latency_s = OVERHEADS.collective_ns / 1e9
-        reduced = 2 * (devices - 1) * self._shape.hidden_size * tokens * self._bytes // devices
-        seconds = 2 * self._shape.num_layers * (latency_s + roof.seconds(0, reduced))
-        if logits:
-            gathered = (devices - 1) * self._shape.vocab_size * logits * self._bytes
-            seconds += latency_s + roof.seconds(0, gathered)
-        return seconds
-
-
-def _roof(kind: str, peaks: Peaks) -> Roof:
-    """The peaks, as far as this kind of kernel reaches them; a collective's bytes pass the link."""
-    efficiency = EFFICIENCIES[kind]
-    bytes_per_s = (peaks.link_bytes_per_s or 1.0) if kind == "COLLECTIVE" else peaks.bytes_per_s
-    return Roof(peaks.flops_per_s * (efficiency.compute or 1.0), bytes_per_s * efficiency.memory)
 
 
 def _matrix(inputs: int, outputs: int, layers: int) -> Matrix:

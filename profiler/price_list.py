@@ -87,7 +87,7 @@ def price_list(
     WorkloadError for a request that could never be served.
     """
     longest = longest_prompt(requests)
-    shares = _Shares(cost, [longest.prompt_len, *(o.chunk_tokens or 1 for o in options)])
+    shares = _Shares(cost, [longest.prompt_len, *(o.chunk_tokens or longest.prompt_len for o in options)])
     tried = {
         each: trial(requests, with_options(base, each), cost, ends=ends, host_overhead_ns=host_overhead_ns)
         for each in dict.fromkeys((Options(None), *options))

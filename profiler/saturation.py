@@ -4,11 +4,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from profiler import points
-from profiler.points import NO_PREFIX, Layout, LayoutPoints
+from profiler.points import NO_PREFIX, Layout, LayoutPoints, decode_points, prefill_points, trace_points
 from profiler.saturation_curve import Dip, fit_curve
 from profiler.saturation_interval import intervals
 from profiler.tables import TraceLike
@@ -22,7 +20,6 @@ __all__ = [
     "Saturation",
     "decode_saturation",
     "fit_saturation",
-    "prefill_points",
     "raw_reach",
     "saturation",
     "saturation_of",
@@ -69,24 +66,19 @@ class Saturation:
     dips: tuple[Dip, ...] = ()  # of measured sizes below the curve, wherever there is one
 
 
-def prefill_points(trace: TraceLike) -> pl.DataFrame:
-    """Forwards of one prompt without prefix: forward_id, tokens, time_ns (device), in order of forward_id."""
-    return points.prefill_points(trace).points
-
-
 def saturation(trace: TraceLike, q: float = 0.95, seed: int = 0, prefix: int = 0) -> Saturation:
     """The saturation point of a trace's forwards of one prompt after a prefix of about so many tokens."""
-    return saturation_of(points.prefill_points(trace, prefix), q, seed)
+    return saturation_of(prefill_points(trace, prefix), q, seed)
 
 
 def decode_saturation(trace: TraceLike, q: float = 0.95, seed: int = 0) -> Saturation:
     """The number of decode rows that fill a forward, by a trace's forwards of decode rows alone."""
-    return saturation_of(points.decode_points(trace), q, seed)
+    return saturation_of(decode_points(trace), q, seed)
 
 
 def saturations(trace: TraceLike, q: float = 0.95, seed: int = 0) -> tuple[Saturation, ...]:
     """The saturation point of every layout of a trace's forwards, those of more sizes first."""
-    return tuple(saturation_of(of, q, seed) for of in points.trace_points(trace))
+    return tuple(saturation_of(of, q, seed) for of in trace_points(trace))
 
 
 def saturation_of(of: LayoutPoints, q: float = 0.95, seed: int = 0, resamples: int = RESAMPLES) -> Saturation:

@@ -6,7 +6,7 @@ from typing import Any
 from profiler.counts import count_run
 from profiler.kernel_coverage import KernelCoverage, kernel_coverage
 from profiler.latency import latency
-from profiler.saturation import Saturation, saturation
+from profiler.saturation import Saturation, decode_saturation, saturation
 from profiler.tables import TraceLike
 from profiler.worst_gap import WorstGap, worst_gap
 
@@ -26,6 +26,7 @@ def summarize(trace: TraceLike) -> dict[str, Any]:
         "itl_s": asdict(felt.itl),
         "worst_stall": _worst_stall(worst_gap(trace)),
         "saturation": _saturation(saturation(trace)),
+        "decode_saturation": _saturation(decode_saturation(trace)),
         "kernels": _kernels(kernel_coverage(trace)),
         "torn_bytes": trace.torn_bytes,
     }
@@ -81,6 +82,8 @@ def _saturation(found: Saturation) -> dict[str, Any]:
         "fit_kind": found.fit_kind,
         "first_reach": found.first_reach,
         "last_below": found.last_below,
+        "plateau": None if found.plateau is None else asdict(found.plateau),
+        "dips": [asdict(dip) for dip in found.dips],
         "q": found.q,
         "layout": found.layout,
         "num_sizes": found.num_sizes,

@@ -1,31 +1,18 @@
 """The requests of a trace, made anew so that they can be sent through a scheduler again."""
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.config import EngineConfig
-from engine.lazy_prompt import LazyPrompt
 from engine.request import FinishReason, Request, SamplingParams
-from profiler.prefix_hashes import HASHED_TOKENS
-from profiler.price_rows import ForwardCostModel
-from profiler.price_sums import chunk_sums, decode_sums
 from profiler.tables import TraceLike
-from profiler.trial import END_TOKEN
+from profiler.trial_prompts import made_prompt
 
-__all__ = ["TraceRequests", "busiest", "has_arrivals", "requests_of", "standard_requests"]
-
-STANDARD_DECODES, STANDARD_DECODE_PROMPT, STANDARD_DECODE_OUTPUT = 6, 64, 256
-STANDARD_LONG_PROMPT, STANDARD_LONG_OUTPUT = 32_768, 8
-STANDARD_DECODED = 10  # tokens that the decodes have given when the long prompt comes
-GOLDEN = 0x9E3779B97F4A7C15
-MASK = 2**64 - 1
+__all__ = ["TraceRequests", "busiest", "has_arrivals", "requests_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +75,6 @@ def busiest(requests: Sequence[Request], work: Sequence[float], most: float) -> 
     return best
 
 
-def standard_requests(cost: ForwardCostModel, config: EngineConfig) -> tuple[Request, ...]:
-    """Six requests that decode, and a prompt of 32K tokens, or of what context and pool of `config` allow.
-
-    The long prompt comes when the decodes have given some tokens; `config` must be resolved.
-    """
-    assert config.context_length is not None
-    assert config.max_total_tokens is not None
-    held = STANDARD_DECODES * (STANDARD_DECODE_PROMPT + STANDARD_DECODE_OUTPUT + config.page_size)
-    room = min(config.context_length, config.max_total_tokens - 2 * held) - STANDARD_LONG_OUTPUT
-    long_prompt = max(1, min(STANDARD_LONG_PROMPT, room - 2 * config.page_size))
-    decoded = decode_sums(STANDARD_DECODES, STANDARD_DECODE_PROMPT)
-    first_s = cost.seconds(chunk_sums(STANDARD_DECODES * STANDARD_DECODE_PROMPT))
-    arrival_s = first_s + STANDARD_DECODED * cost.seconds(decoded)
-    decode = (STANDARD_DECODE_PROMPT, STANDARD_DECODE_OUTPUT, 0.0)
-    lengths = [(f"decode-{i + 1}", *decode) for i in range(STANDARD_DECODES)]
-    lengths.append(("long", long_prompt, STANDARD_LONG_OUTPUT, arrival_s))
-    return tuple(
-        Request(rid, name, _prompt(rid, prompt), SamplingParams(output, ignore_eos=True), round(at_s * 1e9))
-        for rid, (name, prompt, output, at_s) in enumerate(lengths)
-    )
-
-
 class _Hashes(NamedTuple):
     """The prefix hashes of a request, left in their column until its prompt is wanted."""
 
@@ -128,28 +93,10 @@ def _request(rid: int, row: Mapping[str, Any], hashes: _Hashes) -> tuple[Request
     sampling = SamplingParams(
         max_new_tokens=max(gave, row["max_new_tokens"] or 0), ignore_eos=bool(row["ignore_eos"])
     )
-    prompt = _prompt(rid, row["prompt_tokens"], hashes)
+    prompt = made_prompt(rid, row["prompt_tokens"], hashes.read)
     name = str(row["rid"]) if row["name"] is None else row["name"]
     return Request(rid, name, prompt, sampling, row["arrival_ns"], row["priority"] or 0), gave
 
 
 def _ended(row: Mapping[str, Any]) -> bool:
     return row["finish_reason"] is not None and row["finish_reason"] != FinishReason.ABORT.value
-
-
-def _prompt(rid: int, tokens: int, hashes: _Hashes | None = None) -> LazyPrompt:
-    return LazyPrompt(tokens, partial(_token_ids, rid, tokens, hashes))
-
-
-def _token_ids(rid: int, tokens: int, hashes: _Hashes | None) -> "array[int]":
-    """Token ids that two prompts share exactly where they share hashes, which may cover less than `tokens`.
-
-    A block's tokens are the two halves of its hash, and those behind the last block are the request's own.
-    """
-    blocks = np.empty(0, dtype=np.uint64) if hashes is None else hashes.read()[: tokens // HASHED_TOKENS]
-    halves = np.stack([blocks >> np.uint64(33), blocks & np.uint64(END_TOKEN)], axis=1)
-    covered = np.repeat(halves % np.uint64(END_TOKEN), HASHED_TOKENS // 2, axis=0)
-    own = (rid + 1) * GOLDEN & MASK
-    rest = np.full(tokens - covered.size, (own >> 33) % END_TOKEN)
-    ids: NDArray[np.int32] = np.concatenate([covered.reshape(-1), rest]).astype(np.int32)
-    return array("i", ids.tobytes())

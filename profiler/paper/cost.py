@@ -19,8 +19,8 @@ from profiler.paper.elements import ACTIVATION_BYTES, ElementBytes
 from profiler.paper.feed_forward import Experts
 from profiler.paper.layers import Matrix
 from profiler.paper.model import Attention, PaperModel
-from profiler.paper.roofs import Collectives, Roof, roof_of
 from profiler.paper.seen import Seen, in_batch, in_sums
+from profiler.roofs import Collectives, Roof, roof_of
 
 __all__ = ["PAPER_OPERATORS", "PaperCost"]
 
@@ -59,7 +59,7 @@ class PaperCost:
         self._head = _Gemm("HEAD", model.head_params, hidden + model.vocab_size, ACTIVATION_BYTES)
         self._windows = tuple({attention.window for attention, _ in self._attentions})
         self._elementwise = 2 * hidden + sum(n * layer.elementwise(hidden) for layer, n in model.layers)
-        self._collectives = Collectives(peaks, model.num_layers, hidden, model.vocab_size)
+        self._collectives = Collectives(peaks, model.num_layers, hidden, model.vocab_size, ACTIVATION_BYTES)
         self._overhead_s = (model.num_layers * OVERHEADS.layer_ns + OVERHEADS.forward_ns) / 1e9
 
     def seconds(self, sums: ForwardSums) -> float:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from profiler.paper.attention import AttentionSeconds
 from profiler.paper.elements import ACTIVATION_BYTES, ElementBytes
 from profiler.paper.layers import Matrix, Split
-from profiler.paper.roofs import Roof
 from profiler.paper.seen import Seen
+from profiler.roofs import Roof
 
 __all__ = ["LatentAttention"]
 

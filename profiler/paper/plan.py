@@ -16,7 +16,7 @@ from profiler.paper.point import LARGEST_TOKENS, PaperPoint, paper_point
 from profiler.price_list import chunk_ladder, options_of, price_list
 from profiler.price_rows import Options, PriceRow
 from profiler.trial import longest_prompt
-from profiler.trial_requests import standard_requests
+from profiler.trial_standard import standard_requests
 
 __all__ = ["PaperPlan", "paper_plan"]
 

@@ -21,7 +21,7 @@ from profiler.kernel_profile import ProfiledKernel, profiled_kernels
 from profiler.kernel_rows import kernel_columns, placed
 from profiler.kernels import KernelProbe
 from profiler.mixed_extra import mixed_extras
-from profiler.saturation import prefill_points
+from profiler.points import prefill_points
 from profiler.tables import frame
 from profiler.watched import slowed, watched_ids
 from tests.support.kernel_runs import EVERY, Appended, GpuWindow, outputs_of, record_kernels
@@ -214,7 +214,7 @@ def test_watched_forwards_take_no_part_in_estimates() -> None:
         }
     )
     assert mixed_extras(forward_table(trace)).tolist() == [-1, -1, -1, -1, -1, 20, -1, -1]
-    assert prefill_points(trace)["forward_id"].to_list() == [7]
+    assert prefill_points(trace).points["forward_id"].to_list() == [7]
 
 
 # A GPU's window, by hand.

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.batch import ForwardMode
-from profiler.points import Layout, Rows
-from profiler.saturation import LAYOUT, Saturation, fit_saturation, prefill_points, saturation
+from profiler.points import Layout, Rows, prefill_points
+from profiler.saturation import LAYOUT, Saturation, fit_saturation, saturation
 from profiler.throughput_curve import ParametricCurve
 from profiler.throughput_fit import fit_parametric
 from profiler.throughput_smoother import fit_smoother
@@ -286,7 +286,7 @@ def test_points_are_single_prompts_without_prefix() -> None:
             ]
         }
     )
-    assert prefill_points(trace).rows() == [(0, 64, 10), (6, 128, 25)]
+    assert prefill_points(trace).points.rows() == [(0, 64, 10), (6, 128, 25)]
 
 
 def test_saturation_of_a_trace_is_that_of_its_points() -> None:

@@ -13,8 +13,9 @@ from engine.engine import Engine
 from engine.errors import ConfigError
 from engine.executors.protocol import FinishedForward, ForwardResult
 from engine.observer import EngineObserver, ForwardRecord, NullObserver
+from profiler.points import prefill_points
 from profiler.recorder import Recorder
-from profiler.saturation import prefill_points, saturation
+from profiler.saturation import saturation
 from profiler.sweep import Sweep, run_sweep, sweep_config, sweep_sizes
 from profiler.sweep_plan import SweepPlan
 from traces.reader import open_trace
@@ -154,7 +155,7 @@ def test_a_recorded_sweep_has_the_knee_of_its_device(tmp_path: Path) -> None:
     swept(sweep_sizes("8:1024"), recorder, clock)
     recorder.close()
     trace = open_trace(path)
-    assert prefill_points(trace).height == 30
+    assert prefill_points(trace).points.height == 30
     found = saturation(trace)
     assert found.status == "ok"
     assert found.tokens == pytest.approx(0.95 * KNEE_TOKENS, abs=2)

@@ -14,7 +14,8 @@ from profiler.latency import first_token_times, gaps
 from profiler.prefix_hashes import prefix_hashes
 from profiler.tables import frame
 from profiler.trial import trial
-from profiler.trial_requests import busiest, has_arrivals, requests_of, standard_requests
+from profiler.trial_requests import busiest, has_arrivals, requests_of
+from profiler.trial_standard import standard_requests
 from tests.support.simulated_trace import record_simulated
 from tests.support.traces import MemoryTrace
 from tests.support.traces import request as row

@@ -28,7 +28,9 @@ def command(
     profile_gpu: str | None,
     as_json: bool,
 ) -> None:
-    """On paper, before any run: a chunk to start with, what others cost, and what fits in memory.
+    """On paper, before any run: a chunk and what it costs.
+
+    What the others cost too, and what fits in memory.
 
     Of dense models and mixtures of experts, with windows, latent or linear attention. All numbers are derived
     from the configuration and the GPU's data sheet; docs/metrics.md, "On paper", has the formulas.

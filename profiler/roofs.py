@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from engine.peaks import Peaks
 from profiler.cost_table import EFFICIENCIES, OVERHEADS
-from profiler.paper.elements import ACTIVATION_BYTES
 
 __all__ = ["Collectives", "Roof", "roof_of"]
 
@@ -41,7 +40,7 @@ class Collectives:
     num_layers: int
     hidden_size: int
     vocab_size: int  # one device's part
-    element_bytes: int = ACTIVATION_BYTES
+    element_bytes: int
 
     def seconds(self, tokens: int, logits: int) -> float:
         """Of a forward of so many tokens and rows with logits; 0 for one device."""
