@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from profiler.recorder import Writer
 from traces.errors import TraceError
 from traces.meta import read_meta
+from traces.ownership import DirectoryLock
 from traces.writer import TraceWriter
 
 if TYPE_CHECKING:
@@ -44,18 +46,72 @@ def whole_trace(output: Path) -> Path:
 def continue_trace(output: Path, meta: Mapping[str, Any], before: "Halfway") -> Writer:
     """A writer of a new trace at `output` that begins with `before`; the old trace goes when that is done.
 
-    TraceError when it cannot be written; the old trace is then kept beside it.
+    TraceError when it cannot be written, or when another process goes on with the same sweep; the old trace
+    is then where it was.
     """
+    lock = _taken(before)
     aside = set_aside(output)
-    if before.path == aside:
-        shutil.rmtree(output, ignore_errors=True)  # it holds a part of what was set aside, and nothing else
-    else:
-        shutil.rmtree(aside, ignore_errors=True)
-        before.path.rename(aside)
-    writer = ContinuedWriter(TraceWriter(output, meta), before)
-    went_on = {"forward_id": before.next_forward_id, "run_ns": before.end_ns}
-    writer.update_meta({RESUMED: [*before.meta.get(RESUMED, ()), went_on]})
-    shutil.rmtree(aside)
+    try:
+        if before.path == aside:
+            _remove_part(output)
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
+            before.path.rename(aside)
+        try:
+            writer = _taken_over(output, meta, before)
+        except BaseException:
+            with suppress(OSError):  # where it has to stay aside, the next resume finds it there
+                aside.rename(output)
+            raise
+        shutil.rmtree(aside)
+    except OSError as error:
+        raise TraceError(f"{output}: cannot be written: {error.strerror or error}") from error
+    finally:
+        lock.release()
+    return writer
+
+
+def _taken(before: "Halfway") -> DirectoryLock:
+    """The lock on the trace from before. TraceError where it is no longer what was read."""
+    try:
+        lock = DirectoryLock(before.path)
+    except OSError:
+        raise _another(before) from None
+    try:
+        same = lock.held and read_meta(before.path).get("writer") == before.meta.get("writer")
+    except TraceError:
+        same = False
+    if not same:
+        lock.release()
+        raise _another(before)
+    return lock
+
+
+def _another(before: "Halfway") -> TraceError:
+    return TraceError(f"{before.path}: another process goes on with it: try again when that has ended")
+
+
+def _remove_part(output: Path) -> None:
+    """Remove what a process that ended had taken over. TraceError where something else is there."""
+    try:
+        workload = read_meta(output).get("workload")
+    except TraceError:
+        workload = None  # a part may end before its meta.json
+    if isinstance(workload, Mapping) and "sweep" not in workload:
+        raise TraceError(f"{output}: is another trace, and {set_aside(output)} is to go on here: move either")
+    shutil.rmtree(output, ignore_errors=True)
+
+
+def _taken_over(output: Path, meta: Mapping[str, Any], before: "Halfway") -> Writer:
+    """The writer, with all from before written. Leaves nothing at `output` when it fails."""
+    new = TraceWriter(output, meta)
+    try:
+        writer = ContinuedWriter(new, before)
+        went_on = {"forward_id": before.next_forward_id, "run_ns": before.end_ns}
+        writer.update_meta({RESUMED: [*before.meta.get(RESUMED, ()), went_on]})
+    except BaseException:
+        shutil.rmtree(output, ignore_errors=True)
+        raise
     return writer
 
 

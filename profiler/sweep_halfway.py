@@ -55,7 +55,7 @@ class Halfway:
                     f"--resume: {self.path} was recorded with {option} {before}, this is {now}: "
                     "give the same, or another -o"
                 )
-        if _plain(self.meta.get("cost_model")) != _plain(meta.get("cost_model")):
+        if _plain(_assumed(self.meta)) != _plain(_assumed(meta)):
             raise ConfigError(
                 f"--resume: {self.path} was recorded with other assumptions about the GPU: "
                 "give the same, or another -o"
@@ -85,6 +85,11 @@ def halfway(trace: Trace) -> Halfway:
         meta=trace.meta,
         path=trace.path,
     )
+
+
+def _assumed(meta: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What the times of a simulated sweep come from."""
+    return meta.get("cost_model"), meta.get("hardware", {}).get("peaks")
 
 
 def _plain(content: Any) -> str:

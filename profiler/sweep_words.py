@@ -65,7 +65,8 @@ def _beyond(sweep: Sweep) -> Iterator[str]:
     else:
         yield "prompts"
     if plan.batch:
-        yield f"more than {count(plan.most_rows)} decode rows, contexts other than {count(plan.kv_tokens)}"
+        rows = f"{count(plan.most_rows)} decode row{'' if plan.most_rows == 1 else 's'}"
+        yield f"more than {rows}, rows of other than {count(plan.kv_tokens)} KV tokens"
     else:
         yield "decode batches"
     yield "prompts and decode rows in one forward"

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +23,9 @@ from profiler.sweep_halfway import Halfway, halfway
 from profiler.sweep_plan import SweepPlan
 from profiler.tables import frame
 from tests.support.recorded import TINY
+from traces.errors import TraceError
 from traces.meta import update_sealed_meta
+from traces.ownership import DirectoryLock
 from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
 
@@ -167,6 +170,51 @@ def test_another_setting_is_refused(tmp_path: Path) -> None:
         before.require_same({**META, "hardware": {"threads": 2}})
     with pytest.raises(ConfigError, match="other assumptions about the GPU"):
         before.require_same({**META, "cost_model": {"kind": "roofline"}})
+    with pytest.raises(ConfigError, match="other assumptions about the GPU"):
+        before.require_same({**META, "hardware": {"threads": 1, "peaks": {"flops_per_s": 1e12}}})
+
+
+def test_one_process_alone_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.chunkscope"
+    record(path, forwards=20)
+    before = halfway(open_trace(path))
+    lock = DirectoryLock(path)
+    with pytest.raises(TraceError, match="another process goes on with it: try again when that has ended"):
+        record(path, before=before)
+    lock.release()
+    stale = replace(before, meta={**before.meta, "writer": {"pid": 1}})  # another was quicker, and has ended
+    with pytest.raises(TraceError, match="another process goes on"):
+        record(path, before=stale)
+    assert [path] == list(tmp_path.iterdir())
+    assert record(path, before=before).complete
+
+
+def test_a_take_over_that_cannot_be_written_puts_the_trace_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.chunkscope"
+    record(path, forwards=20)
+    before = halfway(open_trace(path))
+
+    def full(self: TraceWriter, table: str, columns: object, num_rows: int) -> None:
+        raise TraceError(f"{self.path}: cannot write {table}: No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TraceWriter, "append", full)
+        with pytest.raises(TraceError, match="No space left"):
+            record(path, before=before)
+    assert [path] == list(tmp_path.iterdir())
+    assert halfway(open_trace(path)).next_forward_id == before.next_forward_id
+
+
+def test_another_trace_in_its_place_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "s.chunkscope"
+    record(path, forwards=20)
+    path.rename(set_aside(path))
+    TraceWriter(path, {**META, "workload": {"kind": "open"}}).close()
+    with pytest.raises(TraceError, match="is another trace"):
+        record(path, before=halfway(open_trace(whole_trace(path))))
+    assert open_trace(path).meta["workload"] == {"kind": "open"}
 
 
 @pytest.mark.parametrize("workload", [{"kind": "open"}, {"sweep": [1, 2]}, {"sweep": {"tokens": 5}}, None, 7])
