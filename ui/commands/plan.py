@@ -30,10 +30,9 @@ def command(
 ) -> None:
     """On paper, before any run: a chunk and what it costs.
 
-    What the others cost too, and what fits in memory.
-
-    Of dense models and mixtures of experts, with windows, latent or linear attention. All numbers are derived
-    from the configuration and the GPU's data sheet; docs/metrics.md, "On paper", has the formulas.
+    Also what other chunks cost and what fits in memory, for dense models and mixtures of experts, with
+    windows, latent or linear attention. All numbers are derived from the configuration and the GPU's data
+    sheet; docs/metrics.md, "On paper", has the formulas.
     """
     from profiler.hardware import Overrides
     from profiler.paper.device import paper_device
