@@ -66,9 +66,11 @@ def css(colour: str) -> str:
 
 
 def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, url: str) -> None:
-    page.goto(f"{url}?theme=light")
+    page.goto(f"{url}?theme=dark")
     expect(page.locator("#saturation-answer")).to_contain_text("tokens fill one forward")
     expect(page.locator(POINTS).first).to_be_visible()
+    label = page.locator("#saturation-throughput .xtick text").first
+    expect(label).to_have_css("fill", css(THEMES["dark"].muted))
     page.get_by_text("Table of the sizes").click()
     rows = page.locator("#saturation-sizes tbody tr")
     expect(rows).to_have_count(10)
@@ -82,47 +84,38 @@ def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, 
     expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
 
 
-def test_a_slider_marks_what_breaks_the_limit_and_chooses_anew(page: Page, own_url: str) -> None:
-    page.goto(own_url)
-    expect(page.locator("#saturation-working")).to_be_hidden()
+def drag_to(page: Page, slider: Locator, share: float) -> None:
+    """Drag a slider's thumb from its right end."""
+    box = slider.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] - 4, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * share, middle, steps=5)
+    page.mouse.up()
+
+
+def test_a_limit_marks_what_breaks_it_and_chooses_anew(page: Page, own_url: str) -> None:
+    page.goto(f"{own_url}?theme=light")
+    advice, words = page.locator("#saturation-advice"), page.locator("#saturation-itl-max-words")
     recommended = page.locator("#saturation-prices tr.recommended")
     expect(recommended).to_have_count(1)
+    expect(page.locator("#saturation-working")).to_be_hidden()
     expect(page.locator("#saturation-prices")).not_to_contain_text("✕")
-    taken = page.locator("#saturation-advice b").inner_text()
+    taken = advice.locator("b").inner_text()
     page.keyboard.press("l")
     slider = page.locator("#saturation-itl-max")
     expect(slider).to_be_focused()
-    box = slider.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] - 4, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.35, box["y"] + box["height"] / 2, steps=6)
-    page.mouse.up()
+    drag_to(page, slider, 0.27)
     expect(prices(page).locator("td.lost").first).to_contain_text("✕")
-    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept")
-    assert re.fullmatch(r"[0-9]{2}ms", query(page)["itl_max"][0])
-    words = page.locator("#saturation-itl-max-words")
     while words.inner_text() != "13.0 ms":
         page.keyboard.press("ArrowLeft")
-    expect(page.locator("#saturation-advice b")).not_to_have_text(taken)
+    expect(advice.locator("b")).not_to_have_text(taken)
     expect(recommended).to_contain_text("32")
+    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 13.0 ms")
     assert slider.get_attribute("aria-valuetext") == "13.0 ms"
     page.wait_for_url("**itl_max=13ms**")
-    chosen = page.locator("#saturation-advice").inner_text()
-    page.reload()
-    expect(page.locator("#saturation-advice")).to_have_text(chosen)
-    expect(prices(page).locator("td.lost").first).to_contain_text("✕")
-    expect(words).to_have_text("13.0 ms")
-    slider.focus()
-    page.keyboard.press("End")
-    expect(page.locator("#saturation-prices")).not_to_contain_text("✕")
-    expect(words).to_have_text("none")
-    assert "itl_max" not in query(page)
 
-
-def test_decodes_and_policy_change_the_list_and_stay_in_the_address(page: Page, own_url: str) -> None:
-    page.goto(f"{own_url}?policy=mixed")
-    expect(page.get_by_label("mixed", exact=True)).to_be_checked()
     last = prices(page).nth(5).locator("td").nth(2)
     before = last.inner_text()
     page.locator("#saturation-decodes").focus()
@@ -130,59 +123,52 @@ def test_decodes_and_policy_change_the_list_and_stay_in_the_address(page: Page, 
         page.keyboard.press("ArrowRight")
     expect(page.locator("#saturation-decodes-words")).to_have_text("128")
     expect(last).not_to_have_text(before)
-    assert query(page)["decodes"] == ["128"]
-    after = last.inner_text()
+    page.get_by_label("mixed", exact=True).check()
+    page.wait_for_url("**decodes=128**policy=mixed**")
+
+    chosen, after = advice.inner_text(), last.inner_text()
     page.reload()
+    expect(advice).to_have_text(chosen)
     expect(last).to_have_text(after)
-    page.get_by_label("interval").check()
-    expect(last).not_to_have_text(after)
-    assert query(page)["policy"] == ["interval"]
+    expect(words).to_have_text("13.0 ms")
+    expect(page.get_by_label("mixed", exact=True)).to_be_checked()
+
+    page.keyboard.press("t")
+    label = page.locator("#saturation-throughput .xtick text").first
+    expect(label).to_have_css("fill", css(THEMES["dark"].muted))
+    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 13.0 ms")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(words).to_have_text("none")
+    expect(page.locator("#saturation-throughput")).not_to_contain_text("longest wait you accept")
+    assert "itl_max" not in query(page)
 
 
-def test_flagged_points_are_listed_with_their_reason(page: Page, own_url: str) -> None:
-    page.goto(own_url)
-    expect(page.locator("#saturation-above")).to_contain_text("points above the roof")
-    expect(page.locator("#saturation-above .reasons li").first).to_contain_text("more FLOPs are counted")
-    page.get_by_text("Table of flagged points").click()
-    expect(page.locator("#saturation-above tbody tr").first).to_contain_text("count")
-    page.get_by_label("of the operators").check()
-    expect(page.locator("#saturation-roofline")).to_contain_text("no kernels were recorded")
-    assert query(page)["roof"] == ["operators"]
-
-
-def test_every_chart_has_a_table_and_keys_reach_it(page: Page, own_url: str) -> None:
-    page.goto(own_url)
-    expect(prices(page).first).to_be_visible()
-    titles = page.locator(".saturation summary").all_inner_texts()
-    assert len(titles) == 8
-    for at in range(len(titles)):
-        summary = page.locator(".saturation summary").nth(at)
-        summary.focus()
-        page.keyboard.press("Enter")
-        assert summary.evaluate("summary => summary.parentElement.open")
-    for behind in page.locator(".saturation details > .scroll").all():
-        expect(behind.locator("th, dt").first).to_be_visible()
-    heads = page.locator(".saturation th[data-metric]")
-    assert all(
-        re.search(r"docs/metrics\.md, \w", head) for head in heads.evaluate_all("h => h.map(e => e.title)")
-    )
-
-
-def test_bad_values_are_one_line_each_and_no_crash(page: Page, own_url: str) -> None:
+def test_bad_values_are_one_line_each_and_every_chart_has_its_table(page: Page, own_url: str) -> None:
     page.goto(f"{own_url}?sat=9&itl_max=fast&decodes=0&roof=x&policy=y")
     expect(page.locator("#notices p")).to_have_count(5)
     expect(page.locator("#saturation-prices tr.recommended")).to_have_count(1)
     expect(page.locator("#saturation-itl-max-words")).to_have_text("none")
+    above = page.locator("#saturation-above")
+    expect(above).to_contain_text("points above the roof")
+    expect(above.locator(".reasons li").first).to_contain_text("more FLOPs are counted")
 
+    assert page.locator(".saturation summary").count() == 8
+    for summary in page.locator(".saturation summary").all():
+        summary.focus()
+        page.keyboard.press("Enter")
+    for behind in page.locator(".saturation details > .scroll").all():
+        expect(behind.locator("th, dt").first).to_be_visible()
+    expect(above.locator("tbody tr").first).to_contain_text("count")
+    entries = page.locator(".saturation th[data-metric]").evaluate_all(
+        "heads => heads.map(head => head.title)"
+    )
+    assert len(entries) > 40
+    assert all(re.search(r"docs/metrics\.md, \w", entry) for entry in entries)
 
-def test_figures_follow_the_theme_and_keep_their_marks(page: Page, own_url: str) -> None:
-    page.goto(f"{own_url}?theme=dark&itl_max=50ms")
-    label = page.locator("#saturation-throughput .xtick text").first
-    expect(label).to_have_css("fill", css(THEMES["dark"].muted))
-    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 50.0 ms")
-    page.keyboard.press("t")
-    expect(label).to_have_css("fill", css(THEMES["light"].muted))
-    expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 50.0 ms")
+    page.get_by_label("of the operators").check()
+    expect(page.locator("#saturation-roofline")).to_contain_text("no kernels were recorded")
+    page.wait_for_url("**roof=operators**")
 
 
 def test_a_trace_with_nothing_to_fit_says_so_and_a_live_one_is_read_anew(page: Page, tmp_path: Path) -> None:

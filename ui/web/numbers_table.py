@@ -9,13 +9,14 @@ from ui.words import count
 __all__ = ["MOST_ROWS", "cut_note", "numbers_table"]
 
 MOST_ROWS = 60
+"""Of a table whose rows answer something each; a browser takes milliseconds for a cell."""
 
 
-def cut_note(of: str, height: int) -> list[html.P]:
+def cut_note(of: str, height: int, most: int = MOST_ROWS) -> list[html.P]:
     """Says that not all rows are here, where that is so."""
-    if height <= MOST_ROWS:
+    if height <= most:
         return []
-    return [html.P(f"{MOST_ROWS} of {count(height)} {of}, at even steps", className="caption")]
+    return [html.P(f"{most} of {count(height)} {of}, at even steps", className="caption")]
 
 
 def numbers_table(caption: str, heads: Sequence[html.Th], rows: Iterable[Sequence[str]]) -> html.Table:

@@ -101,6 +101,11 @@ def advice(evidence_of: EvidenceOf) -> Advice:
     return found
 
 
+def broken(table: Any) -> int:
+    """Cells over a limit."""
+    return sum(bool(cell.get("broken")) for row in table["rows"] for cell in row["cells"])
+
+
 def test_the_page_has_a_place_for_every_part(runs: list[Timeline]) -> None:
     page = saturation.layout(runs, "light")
     assert {f"saturation-{part}" for part in (*PARTS, *ROOF_PARTS, *ADVICE_PARTS)} <= ids(page)
@@ -118,7 +123,7 @@ def test_every_callback_speaks_of_what_the_page_has(runs: list[Timeline]) -> Non
     known = ids(app.layout)
     told = [end["id"] for callback in app._callback_list for end in callback["inputs"] + callback["state"]]
     assert {*told} <= known
-    assert len(app._callback_list) == 7
+    assert len(app._callback_list) == 8
 
 
 @pytest.mark.parametrize(
@@ -205,23 +210,24 @@ def test_the_price_list_marks_what_to_take_and_what_breaks_a_limit(
     row = advice.choice.row
     assert row is not None
     assert " ".join(row.options.arguments()) in text(parts["advice"])
-    assert "✕" not in text(parts["prices"])
-    assert text(parts["prices"]).count("▼ ") == 1
-    assert text(parts["all-prices"]).count("▼ ") == 1
+    assert broken(parts["prices-data"]) == 0
+    for name in ("prices-data", "all-prices-data"):
+        assert [each["recommended"] for each in plain(parts[name])["rows"]].count(True) == 1
+    assert len(plain(parts["all-prices-data"])["rows"]) == len(advice.rows)
     waits = sorted(each.longest_wait_s for each in advice.rows if each.longest_wait_s is not None)
     limited = advice.under(Limits(itl_max_s=waits[len(waits) // 2]))
-    table = text(advice_parts(evidence_of(2), limited, "prefill-first")["prices"])
+    table = advice_parts(evidence_of(2), limited, "prefill-first")["prices-data"]
     margin = limited.margins
     over = [r for r in limited.rows if r.breaks(margin.tightened(r, limited.choice.limits))]
     shown = [r for r in over if not r.options.mixed and not r.options.interval]
-    assert 0 < table.count("✕") == len(shown)
+    assert 0 < broken(table) == len(shown)
     assert marks_of(evidence_of(2), limited).limit_s == limited.choice.limits.itl_max_s
 
 
 def test_a_limit_that_nothing_keeps_is_named(evidence_of: EvidenceOf, advice: Advice) -> None:
     parts = advice_parts(evidence_of(2), advice.under(Limits(itl_max_s=1e-6)), None)
     assert text(parts["advice"]).startswith("✕ No option meets ITL max ")
-    assert "▼" not in text(parts["prices"])
+    assert not any(each["recommended"] for each in plain(parts["prices-data"])["rows"])
     assert marks_of(evidence_of(2), advice.under(Limits(itl_max_s=1e-6))).recommended is None
 
 

@@ -59,6 +59,58 @@
     if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
 
+  /** Draw the price list, that of one policy and that of all. */
+  function tables(ofPolicy, ofAll) {
+    document.getElementById("saturation-prices")?.replaceChildren(...(ofPolicy ? [table(ofPolicy)] : []));
+    document.getElementById("saturation-all-prices")?.replaceChildren(...(ofAll ? [table(ofAll)] : []));
+  }
+
+  /** A table of text, never of markup. */
+  function table({ caption, heads, rows }) {
+    const drawn = element("table", { className: "numbers prices" });
+    drawn.append(
+      element("caption", { className: "sr-only", textContent: caption }),
+      element("thead", {}, element("tr", {}, ...heads.map(head))),
+      element("tbody", {}, ...rows.map(row)),
+    );
+    return drawn;
+  }
+
+  function head({ text, metric, title }) {
+    const drawn = element("th", { scope: "col", textContent: text, title: title ?? "" });
+    if (metric) drawn.dataset.metric = metric;
+    else drawn.className = "names";
+    return drawn;
+  }
+
+  function row({ name, recommended, cells }) {
+    const first = element("th", { scope: "row" });
+    if (recommended) first.append(mark("▼ ", "recommended:"));
+    first.append(name);
+    return element("tr", { className: recommended ? "recommended" : "" }, first, ...cells.map(cell));
+  }
+
+  function cell({ text, broken }) {
+    const drawn = element("td", { textContent: text });
+    if (broken) {
+      drawn.className = "lost";
+      drawn.append(" ", mark("✕", "over the limit"));
+    }
+    return drawn;
+  }
+
+  function mark(glyph, label) {
+    const drawn = element("span", { className: "mark", textContent: glyph, role: "img" });
+    drawn.setAttribute("aria-label", label);
+    return drawn;
+  }
+
+  function element(tag, properties, ...children) {
+    const made = Object.assign(document.createElement(tag), properties);
+    made.append(...children);
+    return made;
+  }
+
   /** Figures are drawn on the server, so a new theme is told there. */
   function followTheme() {
     if (document.getElementById("saturation-answer")) {
@@ -73,6 +125,6 @@
     slider("itl_max")?.focus();
   });
 
-  dash.saturation = { slide, remember };
+  dash.saturation = { slide, tables, remember };
   new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 })();

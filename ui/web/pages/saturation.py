@@ -141,12 +141,18 @@ def _marked(evidence: Evidence, theme: Theme, advice: Advice) -> Patch:
 
 
 def _register_script(app: Dash) -> None:
-    """The sliders' words and the address, which the page's script keeps."""
+    """The sliders' words, the price list and the address, which the page's script keeps."""
     app.clientside_callback(
         ClientsideFunction("saturation", "slide"),
         *(Output(f"saturation-{_id(key)}-words", "children") for key in SLIDERS),
         *(Input(f"saturation-{_id(key)}", "value") for key in SLIDERS),
         State("saturation-steps", "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("saturation", "tables"),
+        Input("saturation-prices-data", "data"),
+        Input("saturation-all-prices-data", "data"),
         prevent_initial_call=True,
     )
     app.clientside_callback(

@@ -19,9 +19,9 @@ __all__ = ["ADVICE_PARTS", "advice_parts", "marks_of", "no_advice"]
 ADVICE_PARTS = {
     "answer": "children",
     "advice": "children",
-    "prices": "children",
+    "prices-data": "data",
     "prices-note": "children",
-    "all-prices": "children",
+    "all-prices-data": "data",
     "advice-basis": "children",
 }
 """Every part of the page that depends on the limits, and the property that holds it."""
@@ -36,9 +36,9 @@ def advice_parts(evidence: Evidence, advice: Advice, policy: str | None) -> dict
     return {
         "answer": _answer(evidence, advice),
         "advice": _said(advice),
-        "prices": price_table(advice, shown),
+        "prices-data": price_table(advice, shown),
         "prices-note": _note(advice, shown),
-        "all-prices": whole_list(advice),
+        "all-prices-data": whole_list(advice),
         "advice-basis": html.Dl(
             [part for head, text in basis(advice) for part in (html.Dt(head), html.Dd(text))],
             className="facts",
@@ -49,7 +49,8 @@ def advice_parts(evidence: Evidence, advice: Advice, policy: str | None) -> dict
 def no_advice(reason: str | None) -> dict[str, object]:
     """All parts without a price list; None where it is still to come."""
     note = "" if reason is None else f"No price list: {reason}."
-    return {**dict.fromkeys(ADVICE_PARTS, ""), "answer": no_update, "prices-note": note}
+    tables = dict.fromkeys(("prices-data", "all-prices-data"))
+    return {**dict.fromkeys(ADVICE_PARTS, ""), **tables, "answer": no_update, "prices-note": note}
 
 
 def marks_of(evidence: Evidence, advice: Advice) -> Marks:

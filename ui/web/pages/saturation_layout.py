@@ -65,6 +65,8 @@ def _stores(runs: Sequence[Timeline], theme: str, asked: SaturationView) -> list
         dcc.Store(id="saturation-steps", data=slider_steps()),
         dcc.Store(id="saturation-drawn"),
         dcc.Store(id="saturation-priced"),
+        dcc.Store(id="saturation-prices-data"),
+        dcc.Store(id="saturation-all-prices-data"),
         dcc.Interval(id="saturation-tick", interval=_EACH_MS, disabled=not live),
     ]
 

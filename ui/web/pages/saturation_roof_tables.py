@@ -10,10 +10,12 @@ from profiler.sampling import evenly
 from ui.si_words import flop_rate, intensity, percent
 from ui.web.figures.roofline_marks import MODES, OPERATORS
 from ui.web.metric_heads import head, name_head
-from ui.web.numbers_table import MOST_ROWS, cut_note, numbers_table
+from ui.web.numbers_table import cut_note, numbers_table
 from ui.words import UNKNOWN, count, seconds
 
 __all__ = ["above_table", "forwards_table", "modes_table", "operator_points_table", "operators_table"]
+
+_MOST_ROWS = 24  # of points, which are drawn above
 
 
 def modes_table(modes: pl.DataFrame) -> html.Table:
@@ -44,9 +46,12 @@ def modes_table(modes: pl.DataFrame) -> html.Table:
 
 def forwards_table(sample: pl.DataFrame) -> list[html.P | html.Table]:
     """Some of the drawn forwards, one a row, by intensity."""
-    drawn = evenly(sample, ("intensity", "flops_per_s", "forward_id"), MOST_ROWS)
+    drawn = evenly(sample, ("intensity", "flops_per_s", "forward_id"), _MOST_ROWS)
     rows = [_point(row) for row in drawn.iter_rows(named=True)]
-    return [*cut_note("drawn forwards", sample.height), numbers_table("Forwards", _point_heads(), rows)]
+    return [
+        *cut_note("drawn forwards", sample.height, _MOST_ROWS),
+        numbers_table("Forwards", _point_heads(), rows),
+    ]
 
 
 def operators_table(operators: pl.DataFrame) -> html.Table | str:
@@ -77,10 +82,13 @@ def operators_table(operators: pl.DataFrame) -> html.Table | str:
 
 def operator_points_table(sample: pl.DataFrame) -> list[html.P | html.Table]:
     """Some of the drawn points of operators, one a row, by operator and intensity."""
-    drawn = evenly(sample, ("operator", "intensity", "forward_id"), MOST_ROWS)
+    drawn = evenly(sample, ("operator", "intensity", "forward_id"), _MOST_ROWS)
     heads = [name_head("operator"), *_point_heads()]
     rows = [(_operator(row["operator"]), *_point(row)) for row in drawn.iter_rows(named=True)]
-    return [*cut_note("drawn points", sample.height), numbers_table("Operators by forward", heads, rows)]
+    return [
+        *cut_note("drawn points", sample.height, _MOST_ROWS),
+        numbers_table("Operators by forward", heads, rows),
+    ]
 
 
 def above_table(above: pl.DataFrame) -> list[html.P | html.Table]:
@@ -89,10 +97,10 @@ def above_table(above: pl.DataFrame) -> list[html.P | html.Table]:
     heads = [*([name_head("operator")] if operators else []), *_point_heads(), name_head("reason")]
     rows = [
         (*([_operator(row["operator"])] if operators else []), *_point(row), row["reason"] or UNKNOWN)
-        for row in above.head(MOST_ROWS).iter_rows(named=True)
+        for row in above.head(_MOST_ROWS).iter_rows(named=True)
     ]
-    note = f"the {MOST_ROWS} furthest above, of {count(above.height)}"
-    cut = [html.P(note, className="caption")] if above.height > MOST_ROWS else []
+    note = f"the {_MOST_ROWS} furthest above, of {count(above.height)}"
+    cut = [html.P(note, className="caption")] if above.height > _MOST_ROWS else []
     return [*cut, numbers_table("Points above the roof", heads, rows)]
 
 
