@@ -86,7 +86,7 @@ def _row(row: PriceRow, advice: Advice, columns: Sequence[_Column], *, policies:
     taken = advice.choice.row is not None and advice.choice.row.options == row.options
     broken = row.breaks(advice.margins.tightened(row, advice.choice.limits))
     chunk = "whole" if row.options.chunk_tokens is None else count(row.options.chunk_tokens)
-    cells = [{"text": policy_words(row.options)}] if policies else []
+    cells: list[dict[str, Any]] = [{"text": policy_words(row.options)}] if policies else []
     cells += [{"text": text(row), "broken": _LIMITED.get(key) in broken} for key, _, text in columns]
     return {"name": chunk, "recommended": taken, "cells": cells}
 
