@@ -26,6 +26,7 @@ _SIZES = (
     "intermediate_size",
     "vocab_size",
 )
+_NORMS = 2  # of a layer, where a trace does not tell
 _OF_HARDWARE = ("device", "name", "threads", "devices", "peaks")
 
 
@@ -49,7 +50,9 @@ class Setting:
 
 
 def shared_setting(traces: Sequence[TraceLike]) -> Setting:
-    """The setting of all traces. Raises ConfigError, naming what differs, if there is more than one."""
+    """The setting of all traces. Raises ConfigError for none, or, naming what differs, for more than one."""
+    if not traces:
+        raise ConfigError("no trace to fit a model of forwards to: give one")
     first, *others = [setting_of(trace.meta) for trace in traces]
     for other in others:
         if replace(other.shape, name="") != replace(first.shape, name=""):
@@ -94,7 +97,9 @@ def model_shape(meta: Mapping[str, Any]) -> ModelShape:
     try:
         for name in _SIZES:
             read_size(model, name, "model")
-        return shard(ModelShape(**{name: model[name] for name in _SHAPE if name in model}), _devices(meta))
+        told = {name: model[name] for name in _SHAPE if name in model}
+        told["norms_per_layer"] = read_size(model, "norms_per_layer", "model", _NORMS)
+        return shard(ModelShape(**told), _devices(meta))
     except (TypeError, ModelError) as error:
         raise ConfigError(f"meta.json: model is not as recording writes it: {error}") from None
 

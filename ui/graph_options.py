@@ -61,10 +61,9 @@ class GraphOptions:
 
     def without_effect(self, runs: GraphLimits) -> Iterator[str]:
         """A line for each limit that was given and limits nothing, since an executor replays only `runs`."""
-        where = "on a GPU alone, but not in float32"
         for name, limit, what in (
-            ("cuda_graph_max_bs", runs.max_bs, f"decode forwards are replayed {where}"),
-            ("piecewise_cuda_graph_max_tokens", runs.max_tokens, "forwards are replayed on a GPU alone"),
+            ("cuda_graph_max_bs", runs.max_bs, "decode forwards are replayed only on a GPU, not in float32"),
+            ("piecewise_cuda_graph_max_tokens", runs.max_tokens, "forwards are replayed only on a GPU"),
         ):
             value = getattr(self, name)
             if value is not None and not limit:

@@ -89,7 +89,7 @@ def simulated_session_of(device: "SimulatedDevice", plan: SweepPlan) -> "Simulat
     from ui.simulating import SimulatedSession
 
     plan.check(device.checkpoint.shape.max_position_embeddings)
-    return SimulatedSession(device, _with_pool(plan, device.fitting_tokens(plan.config()), device.label))
+    return SimulatedSession(device, _with_pool(plan, _fitting(device, plan), device.label))
 
 
 def check_output(output: Path, *, resume: bool) -> None:
@@ -109,6 +109,17 @@ def resumed_from(output: Path) -> Halfway:
     if trace.live:
         raise UserError(f"{trace.path}: still being written: try again when that has ended")
     return halfway(trace)
+
+
+def _fitting(device: "SimulatedDevice", plan: SweepPlan) -> int:
+    """KV tokens that fit. ConfigError where none does, naming the option where smaller forwards would do."""
+    config = plan.config()
+    try:
+        return device.fitting_tokens(config)
+    except ConfigError as error:
+        device.fitting_tokens(replace(config, max_prefill_tokens=1))
+        option = "--batch" if plan.most_rows > plan.setup_tokens else "--tokens"
+        raise ConfigError(f"{error}, or less {option}") from None
 
 
 def _with_pool(plan: SweepPlan, fitting: int, where: str) -> EngineConfig:

@@ -179,6 +179,7 @@ def test_a_model_s_name_and_ceilings_may_differ() -> None:
         (meta() | {"model": {"num_layers": 2, "dtype": "float32"}}, "model: hidden_size is missing"),
         (meta(replace(LLAMA_8B, hidden_size=0)), "hidden_size is 0: it must be a whole number"),
         (meta() | {"model": {**asdict(LLAMA_8B), "head_dim": "128"}}, "head_dim is '128'"),
+        (meta() | {"model": {**asdict(LLAMA_8B), "norms_per_layer": "2"}}, "norms_per_layer is '2'"),
         (meta(hardware={**CPU, "devices": 7}), "cannot be divided"),
         (meta() | {"model": {**asdict(LLAMA_8B), "dtype": "int4"}}, "'int4' has no known size"),
     ],
@@ -187,6 +188,11 @@ def test_traces_that_tell_too_little_are_refused(about: dict[str, Any], what: st
     with pytest.raises(ConfigError, match=what) as refused:
         fit_forward_model(trace_of([(extend_sums(500), 0.5)], about))
     assert "\n" not in str(refused.value)
+
+
+def test_no_trace_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no trace to fit"):
+        fit_forward_model([])
 
 
 def test_expectations_come_from_ceilings_or_a_data_sheet() -> None:

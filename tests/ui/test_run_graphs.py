@@ -54,7 +54,7 @@ def test_options_ask_for_limits(options: GraphOptions, limits: GraphLimits) -> N
 def test_on_a_cpu_nothing_is_replayed_and_options_say_so(args: list[object], capfd: Capture) -> None:
     code, _, err = call(capfd, *args, "--cuda-graph-max-bs", 8, "--piecewise-cuda-graph-max-tokens", 64)
     assert code == 0
-    assert "--cuda-graph-max-bs 8 changes nothing here: decode forwards are replayed on a GPU alone" in err
+    assert "--cuda-graph-max-bs 8 changes nothing here: decode forwards are replayed only on a GPU" in err
     assert "--piecewise-cuda-graph-max-tokens 64 changes nothing here" in err
     assert open_trace(Path(str(args[6]))).meta["cuda_graphs"] == {"max_bs": 0, "max_tokens": 0}
 

@@ -143,6 +143,9 @@ def test_a_killed_sweep_goes_on_and_a_living_one_is_left_alone(tmp_path: Path, c
         ),
         (["--gpu", "H200"], "--gpu is for simulated runs: add --executor simulated"),
         ([*SIMULATED, "--threads", "1"], "--threads 1 is not for simulated sweeps"),
+        ([*SIMULATED, "--tokens", "1:99999999"], "is beyond the model's context"),
+        ([*SIMULATED, "--decode", "--batch", "1:90000000"], "leave no KV page: give a larger GPU"),
+        ([*SIMULATED, "--decode", "--batch", "1:90000000"], "a larger --tp, or less --batch"),
         (["--resume"], "there is no such trace to go on with: leave out --resume"),
     ],
 )
