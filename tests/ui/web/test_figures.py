@@ -23,7 +23,7 @@ from ui.web.figures.decodes import decodes_figure
 from ui.web.figures.memory import memory_figure
 from ui.web.figures.residuals import residuals_figure
 from ui.web.figures.roofline import roofline_figure
-from ui.web.figures.style import CONFIG, log_range, log_ticks, time_tick
+from ui.web.figures.style import CONFIG, log_range, log_ticks, size_ticks, time_tick
 from ui.web.figures.throughput import DRAWN_OTHERS, DRAWN_POINTS, ModelCurves, overlay, throughput_figure
 from ui.web.figures.throughput_marks import ChunkMark, Marks
 
@@ -313,6 +313,12 @@ def test_memory_has_a_line_and_what_was_measured() -> None:
     assert (dots["x"], dots["y"]) == ([8, 64, 512], [8 * 4096, 64 * 4096, 512 * 4096])
     assert line["x"][-1] == 1024
     assert line["y"] == sorted(line["y"])
+
+
+def test_sizes_between_two_powers_of_two_are_their_own_ticks() -> None:
+    assert size_ticks(log_range([5, 7]), [7, 5, 7, 6])["ticktext"] == ["5", "6", "7"]
+    assert size_ticks(log_range([5, 70]), [5, 70])["tickvals"] == [8, 16, 32, 64]
+    assert len(size_ticks(log_range([1025, 2047]), range(1025, 2047))["tickvals"]) <= 8
 
 
 def test_log_axes_have_few_round_ticks() -> None:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
-from ui.web.figures.style import axis, base_layout, count_tick, empty, log_range, plate
+from ui.web.figures.style import axis, base_layout, empty, log_range, plate, size_ticks
 from ui.words import count, rate, seconds
 
 __all__ = ["DRAWN", "HEIGHT", "decodes_figure"]
@@ -23,8 +23,7 @@ def decodes_figure(report: SaturationReport | None, theme: Theme, nothing: str) 
         return empty(theme, HEIGHT, nothing)
     points = evenly(report.points, ("tokens", "time_ns", "forward_id"), DRAWN)
     x_range = log_range(points["tokens"].to_list())
-    ticks = [2**power for power in range(31) if x_range[0] <= math.log10(2**power) <= x_range[1]]
-    x = axis(theme, type="log", range=x_range, tickvals=ticks, ticktext=[count_tick(t) for t in ticks])
+    x = axis(theme, type="log", range=x_range, **size_ticks(x_range, points["tokens"].to_list()))
     x["title"]["text"] = "decode rows per forward (log)"
     highest = max(*points["tokens_per_s"], report.best_tokens_per_s or 0.0)
     y = axis(theme, range=[0, highest * 1.12], nticks=6, separatethousands=True)

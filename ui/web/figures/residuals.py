@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
-from ui.web.figures.style import axis, base_layout, count_tick, empty, log_range
+from ui.web.figures.style import axis, base_layout, empty, log_range, size_ticks
 
 __all__ = ["HEIGHT", "residuals_figure"]
 
@@ -20,8 +20,7 @@ def residuals_figure(report: SaturationReport, theme: Theme) -> go.Figure:
     misses = (report.sizes["residual"] * 100).to_list()
     span = max(_LEAST, *(abs(miss) for miss in misses)) * 1.15
     x_range = log_range(tokens)
-    ticks = [2**power for power in range(31) if min(tokens) <= 2**power <= max(tokens)]
-    x = axis(theme, type="log", range=x_range, tickvals=ticks, ticktext=[count_tick(t) for t in ticks])
+    x = axis(theme, type="log", range=x_range, **size_ticks(x_range, tokens))
     y = axis(theme, range=[-span, span], ticksuffix=" %", nticks=5)
     marker = {
         "size": 7,

@@ -1,7 +1,7 @@
 """What all Plotly figures share: configuration, fonts, axes, log ticks, plates under labels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -17,6 +17,7 @@ __all__ = [
     "log_range",
     "log_ticks",
     "plate",
+    "size_ticks",
     "time_tick",
 ]
 
@@ -26,6 +27,7 @@ CONFIG: Any = {"showSendToCloud": False, "displaylogo": False, "displayModeBar":
 FONT = 'system-ui, -apple-system, "Segoe UI", Inter, "Noto Sans", sans-serif'
 _AXIS_SIZE = 11
 _LABEL_SIZE = 12
+_LEAST_TICKS, _MOST_SIZES = 2, 8
 CLEAR = "rgba(0,0,0,0)"
 
 
@@ -94,6 +96,15 @@ def log_ticks(span: Sequence[float], most: int = 9) -> list[float]:
         if len(inside) <= most:
             break
     return inside
+
+
+def size_ticks(span: Sequence[float], sizes: Iterable[int]) -> dict[str, Any]:
+    """Ticks of a log axis of tokens or rows: powers of two, or the sizes where fewer than two are in range."""
+    ticks = [2**power for power in range(31) if span[0] <= math.log10(2**power) <= span[1]]
+    if len(ticks) < _LEAST_TICKS:
+        every = sorted(set(sizes))
+        ticks = every[:: 1 + len(every) // _MOST_SIZES]
+    return {"tickvals": ticks, "ticktext": [count_tick(tick) for tick in ticks]}
 
 
 def count_tick(value: float) -> str:

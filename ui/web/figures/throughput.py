@@ -1,6 +1,7 @@
 """Throughput and forward time against the tokens of a forward, above one another on one axis."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
@@ -10,7 +11,7 @@ from profiler.prefix_curve import PrefixCurve
 from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
-from ui.web.figures.style import axis, base_layout, count_tick, empty, log_range, log_ticks, plate, time_tick
+from ui.web.figures.style import axis, base_layout, empty, log_range, log_ticks, plate, size_ticks, time_tick
 from ui.web.figures.throughput_marks import Marks, labels, lines
 from ui.words import count, rate, seconds
 
@@ -50,7 +51,7 @@ def throughput_figure(
     x_range = _x_range(report, model)
     layout = {
         **overlay(report, theme, marks, model),
-        "xaxis": _tokens_axis(theme, x_range),
+        "xaxis": _tokens_axis(theme, x_range, drawn["tokens"].to_list()),
         "yaxis": _rate_axis(theme, drawn, report.best_tokens_per_s),
         "yaxis2": _time_axis(theme, _time_range(report, model)),
         "margin": {"l": 60, "r": 10, "t": 52, "b": 44},
@@ -83,10 +84,8 @@ def _x_range(report: SaturationReport, model: ModelCurves) -> list[float]:
     return log_range([min(sizes), max(sizes)] if sizes else [1, 1])
 
 
-def _tokens_axis(theme: Theme, x_range: list[float]) -> dict[str, Any]:
-    ticks = [2.0**power for power in range(31) if x_range[0] <= math.log10(2.0**power) <= x_range[1]]
-    text = {"tickvals": ticks, "ticktext": [count_tick(tick) for tick in ticks]}
-    grid = axis(theme, type="log", range=x_range, anchor="y2", **text)
+def _tokens_axis(theme: Theme, x_range: list[float], sizes: Iterable[int]) -> dict[str, Any]:
+    grid = axis(theme, type="log", range=x_range, anchor="y2", **size_ticks(x_range, sizes))
     grid["title"]["text"] = "tokens per forward (log)"
     return grid
 
