@@ -20,6 +20,7 @@ from traces.reader import Trace
 
 __all__ = ["Halfway", "halfway"]
 
+CARRIED = ("clock_anchors", "resumed")  # lists in meta.json, each entry with its time
 SETTING = (
     ("model", "name", "--model"),
     ("model", "num_params", "a model of so many parameters:"),
@@ -49,7 +50,7 @@ class Halfway:
     def require_same(self, meta: Mapping[str, Any]) -> None:
         """Raise ConfigError, naming the option, where the trace is not of what `meta` describes."""
         for place, key, option in SETTING:
-            before, now = (about.get(place, {}).get(key) for about in (self.meta, meta))
+            before, now = (_object(about, place).get(key) for about in (self.meta, meta))
             if before != now:
                 raise ConfigError(
                     f"--resume: {self.path} was recorded with {option} {before}, this is {now}: "
@@ -72,6 +73,7 @@ def halfway(trace: Trace) -> Halfway:
         raise ConfigError(
             f"{trace.path}: no trace of a sweep: give another -o, or leave out --resume"
         ) from None
+    _require_sound(trace)
     cut = _first_open_forward(trace)
     tables = _before(trace, cut)
     return Halfway(
@@ -89,7 +91,25 @@ def halfway(trace: Trace) -> Halfway:
 
 def _assumed(meta: Mapping[str, Any]) -> tuple[Any, Any]:
     """What the times of a simulated sweep come from."""
-    return meta.get("cost_model"), meta.get("hardware", {}).get("peaks")
+    return meta.get("cost_model"), _object(meta, "hardware").get("peaks")
+
+
+def _object(meta: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An entry of meta.json that holds others; empty where it is none."""
+    told = meta.get(name)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _require_sound(trace: Trace) -> None:
+    """Raise ConfigError where what a resume carries over from meta.json is not as recording writes it."""
+    for name in CARRIED:
+        told = trace.meta.get(name, [])
+        if not isinstance(told, list) or not all(
+            isinstance(each, Mapping) and type(each.get("run_ns")) is int for each in told
+        ):
+            raise ConfigError(
+                f"{trace.path}: {name} in meta.json is not as recording writes it: give another -o"
+            )
 
 
 def _plain(content: Any) -> str:

@@ -12,6 +12,7 @@ __all__ = ["DECODE_FORWARDS", "SweepPlan"]
 
 DECODE_FORWARDS = 4  # of one visit of a decode batch: they share the cost of bringing its rows to decode
 SETUP_TOKENS = 2048  # that a forward of the set-up may take, where no measured one takes more
+MOST = 10**9  # of any number that an option may give
 ROW_SLACK = DECODE_FORWARDS + 4  # KV tokens that a row may hold or be charged beside its prompt's
 
 
@@ -121,17 +122,49 @@ class SweepPlan:
         """Plan and cases that `as_json` wrote. KeyError, TypeError or ValueError where it did not."""
         plan = cls(
             tokens=_pair(told["tokens"]),
-            prefixes=tuple(int(prefix) for prefix in told["prefixes"]),
+            prefixes=_rising(told["prefixes"], 0, MOST),
             batch=_pair(told["batch"]),
-            kv_tokens=int(told["kv_tokens"]),
-            repeats=None if told["repeats"] is None else int(told["repeats"]),
-            budget_s=None if told["budget_s"] is None else float(told["budget_s"]),
+            kv_tokens=_whole(told["kv_tokens"], 1, MOST),
+            repeats=None if told["repeats"] is None else _whole(told["repeats"], 1, MOST),
+            budget_s=None if told["budget_s"] is None else _seconds(told["budget_s"]),
         )
-        return plan, plan.cases_of([int(n) for n in told["sizes"]], [int(n) for n in told["batches"]])
+        if plan.repeats is None and plan.budget_s is None:
+            raise ValueError("nothing says when the sweep ends")
+        sizes, batches = _between(told["sizes"], plan.tokens), _between(told["batches"], plan.batch)
+        return plan, plan.cases_of(sizes, batches)
 
 
 def _pair(ends: Sequence[int] | None) -> tuple[int, int] | None:
     if ends is None:
         return None
-    low, high = ends
-    return int(low), int(high)
+    low, high = (_whole(end, 1, MOST) for end in ends)
+    if low > high:
+        raise ValueError(f"{low} is above {high}")
+    return low, high
+
+
+def _between(sizes: Sequence[int], ends: tuple[int, int] | None) -> tuple[int, ...]:
+    """Sizes of a range; none where there is no range."""
+    if ends is None and not sizes:
+        return ()
+    return _rising(sizes, *(ends or (1, 0)))
+
+
+def _rising(numbers: Sequence[int], low: int, high: int) -> tuple[int, ...]:
+    """Different whole numbers, one at least and the smallest first."""
+    whole = tuple(_whole(number, low, high) for number in numbers)
+    if not whole or sorted(set(whole)) != list(whole):
+        raise ValueError("the numbers do not rise")
+    return whole
+
+
+def _whole(number: int, low: int, high: int) -> int:
+    if type(number) is not int or not low <= number <= high:
+        raise ValueError(f"it must be a whole number from {low} to {high}")
+    return number
+
+
+def _seconds(number: float) -> float:
+    if isinstance(number, bool) or not 0 < number < MOST:
+        raise ValueError(f"it must be above 0 and below {MOST}")
+    return float(number)

@@ -1,5 +1,6 @@
 """A sweep that was broken off goes on where it stopped, and its trace is one sound trace."""
 
+import math
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -224,3 +225,56 @@ def test_what_is_no_sweep_is_refused(workload: object, tmp_path: Path) -> None:
     update_sealed_meta(path, {"workload": workload})
     with pytest.raises(ConfigError, match="no trace of a sweep: give another -o, or leave out --resume"):
         halfway(open_trace(path))
+
+
+SWEEP = PLAN.as_json(PLAN.cases(4))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"tokens": [64, 1]},
+        {"tokens": [0, 64]},
+        {"tokens": [1.5, 64]},
+        {"tokens": None},
+        {"prefixes": []},
+        {"prefixes": [-5, 0]},
+        {"prefixes": [96, 0]},
+        {"batch": [0, 6]},
+        {"batch": None},
+        {"kv_tokens": 0},
+        {"kv_tokens": True},
+        {"kv_tokens": 10**12},
+        {"repeats": 0},
+        {"repeats": None},
+        {"budget_s": -1.0},
+        {"budget_s": math.nan},
+        {"sizes": [1, 10**12]},
+        {"sizes": [64, 1]},
+        {"sizes": []},
+        {"batches": [0]},
+    ],
+)
+def test_a_plan_that_no_sweep_has_is_refused(told: dict[str, object]) -> None:
+    assert SweepPlan.from_json(SWEEP)[0] == PLAN
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        SweepPlan.from_json({**SWEEP, **told})
+
+
+@pytest.mark.parametrize("name", ["clock_anchors", "resumed"])
+@pytest.mark.parametrize("told", [None, 3, "x", [None], [{}], [{"run_ns": "x"}]])
+def test_what_cannot_be_carried_over_is_refused(name: str, told: object, tmp_path: Path) -> None:
+    path = tmp_path / "s.chunkscope"
+    record(path, forwards=9)
+    update_sealed_meta(path, {name: told})
+    with pytest.raises(ConfigError, match=f"{name} in meta.json is not as recording writes it"):
+        halfway(open_trace(path))
+
+
+@pytest.mark.parametrize("told", [None, [], "x", {}])
+def test_a_trace_that_does_not_tell_its_setting_is_of_another(told: object, tmp_path: Path) -> None:
+    path = tmp_path / "s.chunkscope"
+    record(path, forwards=9)
+    update_sealed_meta(path, {"model": told})
+    with pytest.raises(ConfigError, match="was recorded with --dtype None, this is float32"):
+        halfway(open_trace(path)).require_same(META)
