@@ -17,6 +17,7 @@ from traces.meta import update_sealed_meta
 from traces.writer import TraceWriter
 from ui.palette import THEMES
 from ui.web.app import create_app
+from ui.web.limit_query import steps
 
 POINTS = "#saturation-throughput .scatterlayer .point"
 PEAKS = {"dtype": "bfloat16", "flops_per_s": 1e6, "bytes_per_s": 1e6}
@@ -84,6 +85,11 @@ def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, 
     expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
 
 
+def stop(key: str, text: str) -> str:
+    """The stop of a slider that the address has so."""
+    return str([step.text for step in steps(key)].index(text))
+
+
 def drag_to(page: Page, slider: Locator, share: float) -> None:
     """Drag a slider's thumb from its right end."""
     box = slider.bounding_box()
@@ -108,8 +114,8 @@ def test_a_limit_marks_what_breaks_it_and_chooses_anew(page: Page, own_url: str)
     expect(slider).to_be_focused()
     drag_to(page, slider, 0.27)
     expect(prices(page).locator("td.lost").first).to_contain_text("✕")
-    while words.inner_text() != "13.0 ms":
-        page.keyboard.press("ArrowLeft")
+    slider.fill(stop("itl_max", "13ms"))
+    expect(words).to_have_text("13.0 ms")
     expect(advice.locator("b")).not_to_have_text(taken)
     expect(recommended).to_contain_text("32")
     expect(page.locator("#saturation-throughput")).to_contain_text("longest wait you accept 13.0 ms")
@@ -118,9 +124,8 @@ def test_a_limit_marks_what_breaks_it_and_chooses_anew(page: Page, own_url: str)
 
     last = prices(page).nth(5).locator("td").nth(2)
     before = last.inner_text()
-    page.locator("#saturation-decodes").focus()
-    for _ in range(14):
-        page.keyboard.press("ArrowRight")
+    page.locator("#saturation-decodes").fill(stop("decodes", "96"))
+    page.keyboard.press("ArrowRight")
     expect(page.locator("#saturation-decodes-words")).to_have_text("128")
     expect(last).not_to_have_text(before)
     page.get_by_label("mixed", exact=True).check()

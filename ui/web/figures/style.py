@@ -99,7 +99,7 @@ def log_ticks(span: Sequence[float], most: int = 9) -> list[float]:
 
 
 def size_ticks(span: Sequence[float], sizes: Iterable[int]) -> dict[str, Any]:
-    """Ticks of a log axis of tokens or rows: powers of two, or the sizes where fewer than two are in range."""
+    """Ticks of a log axis of tokens or rows: powers of two; where fewer than two are in range, the sizes."""
     ticks = [2**power for power in range(31) if span[0] <= math.log10(2**power) <= span[1]]
     if len(ticks) < _LEAST_TICKS:
         every = sorted(set(sizes))
