@@ -12,7 +12,9 @@ from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
 from ui.web.figures.style import axis, base_layout, empty, log_range, log_ticks, plate, size_ticks, time_tick
-from ui.web.figures.throughput_marks import Marks, labels, lines
+from ui.web.figures.throughput_labels import labels
+from ui.web.figures.throughput_lines import lines
+from ui.web.figures.throughput_marks import Marks
 from ui.words import count, rate, seconds
 
 __all__ = ["DRAWN_OTHERS", "DRAWN_POINTS", "ModelCurves", "overlay", "throughput_figure"]

@@ -1,29 +1,11 @@
-"""Lines and labels of the throughput chart: plateau, point with interval, dips, ridge, chunk sizes, a limit.
+"""What is drawn over the curves of the throughput chart beside what the report itself says."""
 
-Plotly takes shapes on a log axis in data values, annotations in powers of ten.
-"""
-
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from profiler.saturation_report import SaturationReport
-from ui.palette import Theme
-from ui.si_words import percent
-from ui.web.figures.style import plate
-from ui.words import count, plural, rate, seconds
 
-__all__ = ["ChunkMark", "Marks", "labels", "lines"]
-
-Parts = list[dict[str, Any]]
-
-Place = dict[str, Any]
-
-_ROOM = 0.25  # share of the width that a label beside the point needs
-_CLEAR = 0.35  # share of the best throughput below which a label would cross the curve
-_DIPS_SAID = 3
-_ROW_PX = 17  # between labels above the charts
+__all__ = ["ChunkMark", "Marks", "other_chunks", "ridge_is_seen", "share_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,221 +27,17 @@ class Marks:
     modelled: bool = False  # whether the model's curve is there
 
 
-def lines(report: SaturationReport, theme: Theme, marks: Marks) -> Parts:
-    """Shapes: across both charts where they mark a size, in one where they mark a throughput or a time."""
-    found, best = report.found, report.best_tokens_per_s
-    parts: Parts = []
-    if found.tokens is not None:
-        band = {"type": "rect", "x0": found.low, "x1": found.high, "fillcolor": theme.accent, "opacity": 0.14}
-        parts.append({**_upright(0, 0), **band, "line": {"width": 0}, "layer": "below"})
-        parts.append(_upright(found.tokens, 1.5, color=theme.accent))
-    parts += [_upright(mark.tokens, 1.2, color=theme.muted, dash="dash") for mark in _others(marks)]
-    if marks.recommended is not None:
-        parts.append(_upright(marks.recommended, 2, color=theme.decode_text, dash="dash"))
-    if best is not None:
-        parts.append(_level(best, 1.5, color=theme.text, dash="dash"))
-        parts.append(_level(found.q * best, 1, color=theme.muted, dash="dot"))
-        parts += _plateau_band(report, theme)
-    if _ridge_is_seen(report, marks):
-        foot = {**_upright(marks.ridge_tokens or 0, 1, color=theme.muted, dash="dot"), "yref": "y domain"}
-        parts.append({**foot, "y1": _share_at(report, marks.ridge_tokens or 0)})
-    if marks.limit_s is not None:
-        limit = _level(marks.limit_s, 1.5, color=theme.stall_prefill_text, dash="dashdot")
-        parts.append({**limit, "yref": "y2"})
-    return parts
-
-
-def labels(
-    report: SaturationReport,
-    theme: Theme,
-    marks: Marks,
-    x_range: Sequence[float],
-    time_range: Sequence[float],
-) -> Parts:
-    """Annotations of those lines, or why there are none. Ranges are those of the axes, in powers of ten."""
-    found, best = report.found, report.best_tokens_per_s
-    parts = [_chunk_label(mark, theme, x_range) for mark in _others(marks)]
-    parts += _recommended_label(marks, theme, x_range)
-    if marks.limit_s is not None:
-        parts.append(_limit_label(marks.limit_s, theme, time_range))
-    if best is None:
-        measured = plural(found.num_sizes, "size") if found.num_sizes else "no forward"
-        text = f"no fit: {measured} of one prompt without a prefix, 8 sizes are needed"
-        if marks.modelled:
-            text += "<br>dotted: the model of all forwards"
-        place: Place = {"xanchor": "left", "align": "left"}
-        return [*parts, _in_chart(theme, text, 0.03, 0.85, **place, font={"color": theme.muted})]
-    parts.append(_at_level(theme, _plateau_words(report), best, yanchor="bottom"))
-    share = f"{found.q * 100:g} % of it"
-    parts.append(_at_level(theme, share, found.q * best, yanchor="top", font={"color": theme.muted}))
-    parts += _dip_labels(report, theme)
-    if found.tokens is None:
-        text = f"<b>not saturated</b><br>still rises at {count(report.sizes['tokens'][-1])} tokens"
-        return [*parts, _in_chart(theme, text, 0.97, 0.12, xanchor="right", align="right")]
-    return [*parts, *_around_point(report, theme, marks, x_range)]
-
-
-def _plateau_words(report: SaturationReport) -> str:
-    plateau = report.found.plateau
-    if plateau is None:
-        return f"<b>best of the fit {rate(report.best_tokens_per_s)}</b>"
-    low, high = rate(plateau.low).removesuffix(" tokens/s"), rate(plateau.high).removesuffix(" tokens/s")
-    return f"<b>plateau {rate(plateau.tokens_per_s)}</b> [{low}, {high}]"
-
-
-def _plateau_band(report: SaturationReport, theme: Theme) -> Parts:
-    """The plateau's interval, where it is wide enough to be seen."""
-    plateau = report.found.plateau
-    if plateau is None:
-        return []
-    place = {"type": "rect", "xref": "x domain", "yref": "y", "x0": 0, "x1": 1, "layer": "below"}
-    height = {"y0": plateau.low, "y1": plateau.high}
-    return [{**place, **height, "fillcolor": theme.text, "opacity": 0.07, "line": {"width": 0}}]
-
-
-def _dip_labels(report: SaturationReport, theme: Theme) -> Parts:
-    """The deepest dips by their sizes; their points are marked whether they are named here or not."""
-    rates = report.sizes.select("tokens_per_s", "tokens").rows()
-    deepest = sorted(report.found.dips, key=lambda dip: -dip.depth)[:_DIPS_SAID]
-    parts = []
-    for dip in deepest:
-        sizes = count(dip.first) if dip.first == dip.last else f"{count(dip.first)}–{count(dip.last)}"
-        text = f"▲ dip at {sizes}, {percent(dip.depth)}"
-        inside = [(speed, tokens) for speed, tokens in rates if dip.first <= tokens <= dip.last]
-        height, tokens = min(inside, default=(0.0, dip.first))
-        more: Place = {"yanchor": "top", "yshift": -6, "font": {"size": 11, "color": theme.stall_mixed_text}}
-        parts.append(plate(theme, text, math.log10(tokens), height, **more))
-    return parts
-
-
-def _around_point(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
-    """The point's plate, and what holds on either side of it, where there is room beside the curve.
-
-    Right of the point the curve is above everything here; left of it labels stay low, and away from it.
-    """
-    found, best = report.found, report.best_tokens_per_s
-    assert found.tokens is not None
-    assert best is not None
-    left, right = math.log10(found.low or found.tokens), math.log10(found.high or found.tokens)
-    room = _ROOM * (x_range[1] - x_range[0])
-    on_left: Place = {"x": left, "xanchor": "right", "xshift": -6}
-    on_right: Place = {"x": right, "xanchor": "left", "xshift": 6}
-    ridge = _ridge_is_seen(report, marks)
-    parts = [_ridge_label(marks.ridge_tokens, theme)] if ridge and marks.ridge_tokens else []
-    if x_range[1] - right < room:
-        return [*parts, _point_plate(report, theme, y=0.2 * best, **on_left)]
-    parts.append(_point_plate(report, theme, y=0.5 * best, **on_right))
-    words = _side_words(theme, "compute bound:" if ridge else "full:", "more only takes longer")
-    parts.append(plate(theme, words, y=0.2 * best, align="left", **on_right))
-    if ridge:
-        return [*parts, *_left_of_ridge(report, theme, marks, x_range)]
-    if left - x_range[0] > room and _share_at(report, 10 ** (left - room)) > _CLEAR:
-        words = _side_words(theme, "too small:", "the machine is not filled")
-        parts.append(plate(theme, words, y=0.2 * best, align="right", **on_left))
-    return parts
-
-
-def _left_of_ridge(report: SaturationReport, theme: Theme, marks: Marks, x_range: Sequence[float]) -> Parts:
-    """What holds left of the ridge, above the curve where that is low."""
-    assert marks.ridge_tokens is not None
-    ridge = math.log10(marks.ridge_tokens)
-    middle = (x_range[0] + ridge) / 2
-    if ridge - x_range[0] <= _ROOM * (x_range[1] - x_range[0]) or _share_at(report, 10**middle) >= _CLEAR:
-        return []
-    words = _side_words(theme, "memory bound:", "more tokens are almost free")
-    place: Place = {"yref": "y domain", "yanchor": "middle", "align": "left"}
-    return [plate(theme, words, (x_range[0] + middle) / 2, 0.5, **place)]
-
-
-def _ridge_label(tokens: float, theme: Theme) -> dict[str, Any]:
-    """At the foot of its line."""
-    foot: Place = {"yref": "y domain", "xanchor": "right", "yanchor": "bottom", "xshift": -2}
-    font = {"size": 11, "color": theme.muted}
-    return plate(theme, f"ridge {count(round(tokens))} tokens", math.log10(tokens), 0, **foot, font=font)
-
-
-def _ridge_is_seen(report: SaturationReport, marks: Marks) -> bool:
+def ridge_is_seen(report: SaturationReport, marks: Marks) -> bool:
     """Whether the ridge lies in the measured range, so that the curve shows both its sides."""
     return marks.ridge_tokens is not None and report.fitted(round(marks.ridge_tokens)) is not None
 
 
-def _point_plate(report: SaturationReport, theme: Theme, **place: Any) -> dict[str, Any]:
-    found = report.found
-    text = (
-        f"<b>saturation point {count(found.tokens)}</b><br>"
-        f'<span style="color:{theme.text}">95 % interval {count(found.low)}–{count(found.high)}</span>'
-    )
-    frame: Place = {"bordercolor": theme.accent, "borderwidth": 1, "borderpad": 5, "align": "left"}
-    return plate(theme, text, **place, **frame, font={"size": 12, "color": theme.accent})
-
-
-def _side_words(theme: Theme, head: str, words: str) -> str:
-    return f'<span style="color:{theme.accent}"><b>{head}</b></span><br>{words}'
-
-
-def _share_at(report: SaturationReport, tokens: float) -> float:
+def share_at(report: SaturationReport, tokens: float) -> float:
     """The fit there as a share of the best; 1 where nothing is measured, as nothing is drawn there."""
     fit = report.fitted(round(tokens))
     return 1.0 if fit is None else fit.share
 
 
-def _others(marks: Marks) -> list[ChunkMark]:
+def other_chunks(marks: Marks) -> list[ChunkMark]:
     """The chunk sizes in use that are not the recommended one, whose label names them."""
     return [mark for mark in marks.chunks if mark.tokens != marks.recommended]
-
-
-def _chunk_label(mark: ChunkMark, theme: Theme, x_range: Sequence[float]) -> dict[str, Any]:
-    return _above(mark.label, mark.tokens, 0, theme, x_range, {"color": theme.text})
-
-
-def _recommended_label(marks: Marks, theme: Theme, x_range: Sequence[float]) -> Parts:
-    if marks.recommended is None:
-        return []
-    used = [mark.label for mark in marks.chunks if mark.tokens == marks.recommended]
-    text = f"<b>▼ recommended chunk {count(marks.recommended)}</b>" + "".join(f", {label}" for label in used)
-    row = 1 if _others(marks) else 0
-    return [_above(text, marks.recommended, row, theme, x_range, {"color": theme.decode_text})]
-
-
-def _above(
-    text: str, tokens: int, row: int, theme: Theme, x_range: Sequence[float], font: dict[str, Any]
-) -> dict[str, Any]:
-    """A label above its line; to the left of it near the right end."""
-    x = math.log10(tokens)
-    near_end = (x_range[1] - x) / (x_range[1] - x_range[0]) < _ROOM
-    place: Place = {"xanchor": "right", "xshift": 6} if near_end else {"xanchor": "left", "xshift": -6}
-    height: Place = {"yref": "paper", "yanchor": "bottom", "yshift": row * _ROW_PX}
-    return plate(theme, text, x, 1.0, **place, **height, font={"size": 12, **font})
-
-
-def _limit_label(limit_s: float, theme: Theme, time_range: Sequence[float]) -> dict[str, Any]:
-    """On its line; at the chart's edge with an arrow where the line lies beyond."""
-    text = f"<b>longest wait you accept {seconds(limit_s)}</b>"
-    font = {"size": 12, "color": theme.stall_prefill_text}
-    more: Place = {"xref": "paper", "xanchor": "left", "font": font}
-    height, (low, high) = math.log10(limit_s), time_range
-    if low <= height <= high:
-        return plate(theme, text, 0.02, height, yref="y2", **more)
-    top = height > high
-    edge: Place = {"yref": "y2 domain", "yanchor": "top" if top else "bottom"}
-    return plate(theme, f"{text} {'↑' if top else '↓'}", 0.02, float(top), **edge, **more)
-
-
-def _upright(tokens: float, width: float, **line: Any) -> dict[str, Any]:
-    place = {"type": "line", "xref": "x", "yref": "paper", "x0": tokens, "x1": tokens, "y0": 0, "y1": 1}
-    return {**place, "line": {"width": width, **line}, "layer": "below"}
-
-
-def _level(height: float, width: float, **line: Any) -> dict[str, Any]:
-    place = {"type": "line", "xref": "x domain", "yref": "y", "x0": 0, "x1": 1}
-    return {**place, "y0": height, "y1": height, "line": {"width": width, **line}, "layer": "below"}
-
-
-def _at_level(theme: Theme, text: str, tokens_per_s: float, **more: Any) -> dict[str, Any]:
-    font = {"size": 12, "color": theme.text, **more.pop("font", {})}
-    return plate(theme, text, 0.02, tokens_per_s, xref="paper", xanchor="left", font=font, **more)
-
-
-def _in_chart(theme: Theme, text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
-    font = {"size": 12, "color": theme.text, **more.pop("font", {})}
-    return plate(theme, text, x, y, xref="x domain", yref="y domain", font=font, **more)
