@@ -12,25 +12,28 @@ _NONE_LOST = 0.005  # a share of throughput that rounds to 0 %
 
 
 def answer(report: SaturationReport, chunks: Sequence[int] = ()) -> str:
-    """One or two sentences: how many tokens fill a forward, and what the chunk sizes in use give up."""
+    """How many tokens fill a forward, and what the chunk sizes in use take or give up, a sentence each.
+
+    Of a chunk that reaches the point nothing is said to be given up: that larger forwards without a prefix
+    have less throughput is attention's work, of which a prompt has as much however it is cut.
+    """
     found = report.found
     if found.status == "ok" and found.tokens is not None:
         fits = [fit for size in chunks if (fit := report.fitted(size)) is not None]
-        said = " ".join(_of_chunk(fit) for fit in fits) or _of_point(report.fitted(found.tokens))
-        return f"About {_tokens(found.tokens)} fill one forward. {said}"
+        said = [_of_chunk(fit, found.tokens) for fit in fits] or [_of_point(report.fitted(found.tokens))]
+        return f"About {_tokens(found.tokens)} fill one forward. {' '.join(said)}"
     if found.status == "not_saturated":
         largest = report.sizes["tokens"][-1]
         return f"Up to {_tokens(largest)}, forwards do not saturate: throughput still rises."
     if not found.num_points:
         return "No saturation point: no forward here computes one prompt without a prefix."
-    sizes = f"{found.num_sizes} size" + ("" if found.num_sizes == 1 else "s")
-    return f"No saturation point: {sizes} of forwards, 8 are needed."
+    return f"No saturation point: {_sizes(found.num_sizes)} of forwards, 8 are needed."
 
 
 def price(report: SaturationReport, *, simulated: bool = False) -> str:
     """What stands behind the answer: its interval and what larger forwards cost, or what would give one.
 
-    Of a `simulated` trace no sweep would: it measures the machine it runs on.
+    Of a `simulated` trace that is a simulated sweep: one that measures runs on this machine.
     """
     found = report.found
     share = f"{found.q * 100:g} %"
@@ -41,24 +44,24 @@ def price(report: SaturationReport, *, simulated: bool = False) -> str:
             f"Throughput reaches {share} of its best at {_tokens(found.tokens)} "
             f"[{count(found.low)}, {count(found.high)}]. {_beyond(report)}"
         )
-    if simulated:
-        more = "Longer" if found.status == "not_saturated" else "More sizes of"
-        return (
-            f"{more} prompts, each whole in a forward of its own, would tell. "
-            "A sweep would not: it measures this machine."
-        )
+    sweep = "A simulated sweep" if simulated else "A sweep"
     if found.status == "not_saturated":
-        return "A sweep of larger forwards would tell."
-    return "A sweep measures them."
+        return f"{sweep} of larger forwards would tell."
+    return f"{sweep} measures them."
 
 
-def sweep_command(report: SaturationReport, model: str) -> str | None:
-    """The sweep that would find the point; None where it is known. `model` is as a shell takes it."""
+def sweep_command(report: SaturationReport, model: str, device: str = "") -> str | None:
+    """The sweep that would find the point; None where it is known.
+
+    `model` is as a shell takes it, and so is `device`: the options that name a simulated device, as in
+    "--executor simulated --gpu H200".
+    """
     if report.found.status == "ok":
         return None
     sizes = report.sizes["tokens"]
     further = f" --tokens {sizes[0]}:{4 * sizes[-1]}" if report.found.status == "not_saturated" else ""
-    return f"chunkscope sweep --model {model}{further} -o sweep.chunkscope"
+    on = f" {device}" if device else ""
+    return f"chunkscope sweep --model {model}{on}{further} -o sweep.chunkscope"
 
 
 def basis(report: SaturationReport) -> list[tuple[str, str]]:
@@ -69,8 +72,9 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
         repeats = report.sizes["forwards"].to_list()
         fewest, most = min(repeats), max(repeats)
         each = count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
-        low, high = report.sizes["tokens"][0], report.sizes["tokens"][-1]
-        lines.append(("points", f"{count(found.num_sizes)} sizes × {each}, {count(low)} to {_tokens(high)}"))
+        sizes, low, high = _sizes(found.num_sizes), report.sizes["tokens"][0], report.sizes["tokens"][-1]
+        span = _tokens(high) if low == high else f"{count(low)} to {_tokens(high)}"
+        lines.append(("points", f"{sizes} × {each}, {span}"))
     if found.fit_kind is not None and report.residual is not None:
         kind = {
             "parametric": "fixed cost + smooth maximum of memory and compute + attention",
@@ -96,16 +100,21 @@ def _tokens(number: int) -> str:
     return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
+def _sizes(number: int) -> str:
+    return f"{count(number)} size{'' if number == 1 else 's'}"
+
+
 def _dips(dips: Sequence[Dip]) -> str:
     spans = [count(dip.first) + ("" if dip.first == dip.last else f" to {count(dip.last)}") for dip in dips]
     deepest = max(dip.depth for dip in dips)
     return f"at {', '.join(spans)} tokens, by up to {deepest * 100:.0f} %: kept, do not move the point"
 
 
-def _of_chunk(fit: Fitted) -> str:
-    lost = 1 - fit.share
-    gives_up = "gives up nothing" if lost < _NONE_LOST else f"gives up {lost * 100:.0f} %"
-    return f"A chunk of {count(fit.tokens)} {gives_up} and takes {duration(fit.time_s)}."
+def _of_chunk(fit: Fitted, point: int) -> str:
+    takes = f"takes {duration(fit.time_s)}."
+    if fit.tokens < point:
+        return f"A chunk of {count(fit.tokens)} gives up {(1 - fit.share) * 100:.0f} % and {takes}"
+    return f"A chunk of {count(fit.tokens)} {'is beyond it and ' if fit.tokens > point else ''}{takes}"
 
 
 def _of_point(fit: Fitted | None) -> str:
@@ -122,7 +131,6 @@ def _beyond(report: SaturationReport) -> str:
     assert largest is not None
     gain = largest.tokens_per_s / point.tokens_per_s - 1
     takes = f"takes {duration(largest.time_s)} instead of {duration(point.time_s)}"
-    if abs(gain) < _NONE_LOST:
-        return f"One of {_tokens(largest.tokens)} gives no more and {takes}."
-    change = f"gives {abs(gain) * 100:.0f} % {'more' if gain > 0 else 'less'} throughput"
-    return f"One of {_tokens(largest.tokens)} {change} and {takes}."
+    percent = f"{abs(gain) * 100:.0f} %"
+    change = "no more" if abs(gain) < _NONE_LOST else f"{percent} {'more' if gain > 0 else 'less'}"
+    return f"One forward of {_tokens(largest.tokens)} without a prefix has {change} throughput and {takes}."

@@ -115,26 +115,49 @@ def test_other_forwards_with_prompt_tokens_are_kept_apart() -> None:
     assert report.points.schema == report.others.schema
 
 
-def test_the_answer_says_what_a_chunk_gives_up(report: SaturationReport) -> None:
+def test_the_answer_says_what_a_chunk_below_the_point_gives_up(report: SaturationReport) -> None:
     tokens = report.found.tokens
     assert answer(report) == f"About {tokens} tokens fill one forward. It then takes 1.0 ms."
     said = answer(report, [32, 1024, 4096])
     assert "A chunk of 32 gives up 68 % and takes 1.0 ms." in said
-    assert "A chunk of 1,024 gives up nothing and takes 10.2 ms." in said
     assert "4,096" not in said
     assert sweep_command(report, "M") is None
+
+
+def test_a_chunk_that_reaches_the_point_gives_up_nothing(report: SaturationReport) -> None:
+    """Also where a larger forward without a prefix has less throughput: the prompt's pairs stay as many."""
+    point = report.found.tokens
+    assert point is not None
+    said = answer(report, [point, 1024])
+    assert said == (
+        f"About {point} tokens fill one forward. A chunk of {point} takes 1.0 ms. "
+        "A chunk of 1,024 is beyond it and takes 10.2 ms."
+    )
+    falling = falls()
+    assert falling.found.tokens is not None
+    assert falling.found.tokens < 2048
+    assert "A chunk of 2,048 is beyond it and takes 2.7" in answer(falling, [2048])
+    assert "gives up" not in answer(falling, [2048])
 
 
 def test_the_price_names_interval_and_largest_forward(report: SaturationReport) -> None:
     found = report.found
     assert f"{found.tokens} tokens [{found.low}, {found.high}]" in price(report)
-    assert "One of 2,048 tokens gives 4 % more throughput and takes 20.5 ms instead of" in price(report)
+    larger = (
+        "One forward of 2,048 tokens without a prefix has 4 % more throughput and takes 20.5 ms instead of"
+    )
+    assert larger in price(report)
 
 
-def test_a_larger_forward_can_give_less() -> None:
+def falls() -> SaturationReport:
+    """Of sizes whose throughput falls again beyond 256 tokens."""
     rates = [150, 230, 340, 480, 640, 860, 800, 770, 745]
     times = [(size, int(size / rate * 1e9)) for size, rate in zip(SIZES, rates, strict=True)]
-    assert " less throughput and takes 2.7" in price(reported(prefill_trace(times)))
+    return reported(prefill_trace(times))
+
+
+def test_a_larger_forward_can_have_less() -> None:
+    assert " % less throughput and takes 2.7" in price(falls())
 
 
 def test_not_saturated_and_too_few_say_what_to_do(rising: SaturationReport) -> None:
@@ -146,14 +169,21 @@ def test_not_saturated_and_too_few_say_what_to_do(rising: SaturationReport) -> N
     assert answer(few) == "No saturation point: 2 sizes of forwards, 8 are needed."
 
 
-def test_of_a_simulated_trace_no_sweep_is_advised(report: SaturationReport, rising: SaturationReport) -> None:
-    rest = (
-        "prompts, each whole in a forward of its own, would tell. "
-        "A sweep would not: it measures this machine."
-    )
-    assert price(rising, simulated=True) == f"Longer {rest}"
-    assert price(saturation_report(swept([8, 16])), simulated=True) == f"More sizes of {rest}"
+def test_of_a_simulated_trace_a_simulated_sweep_is_advised(
+    report: SaturationReport, rising: SaturationReport
+) -> None:
+    assert price(rising, simulated=True) == "A simulated sweep of larger forwards would tell."
+    assert price(saturation_report(swept([8, 16])), simulated=True) == "A simulated sweep measures them."
     assert price(report, simulated=True) == price(report)
+    assert sweep_command(rising, "M", "--executor simulated --gpu 'H200 SXM'") == (
+        "chunkscope sweep --model M --executor simulated --gpu 'H200 SXM' --tokens 8:8192 -o sweep.chunkscope"
+    )
+
+
+def test_one_size_is_one() -> None:
+    few = saturation_report(swept([2048]))
+    assert answer(few) == "No saturation point: 1 size of forwards, 8 are needed."
+    assert dict(basis(few))["points"] == "1 size × 2, 2,048 tokens"
 
 
 def test_the_basis_names_fit_points_and_what_is_not_covered(report: SaturationReport) -> None:

@@ -302,8 +302,7 @@ def test_the_peaks_of_a_simulated_device_are_its_roof(tmp_path: Path) -> None:
     assert evidence.board.roof is not None
     assert evidence.board.roof.ridge == pytest.approx(206, abs=0.1)
     parts = parts_of(evidence, LIGHT)
-    assert "A sweep would not: it measures this machine." in text(parts["price"])
-    assert "chunkscope" not in text(parts["price"])
+    assert "A simulated sweep measures them." in text(parts["price"])
     told = text(roof_of(evidence)["ceilings"])
     assert told.startswith("bf16 989 TFLOP/s, memory 4.80 TB/s: peaks of the simulated <b>H200. ")
 
