@@ -7,7 +7,7 @@ from typing import Any
 from engine.cache.allocator import ceil_page
 from engine.config import EngineConfig
 from engine.errors import ConfigError
-from profiler.advice_choice import NO_LIMITS, Binding, Choice, Margins, choose
+from profiler.advice_choice import NO_LIMITS, Binding, Choice, Margins, choose, pays
 from profiler.advice_cost import CostBasis, Slower, cost_of
 from profiler.advice_point import Point, point_by_model, point_by_points
 from profiler.advice_workload import TriedWorkload, base_config, tried_workload
@@ -58,7 +58,8 @@ class Advice:
         """Chunk sizes as good as the one chosen, in whole pages; None without a choice or for whole prompts.
 
         Of the saturation point its 95 % interval; of any other size the tried ones beside it, without a
-        break, whose rows of the same policy keep the limits too.
+        break, whose rows of the same policy keep the limits too, and pay if this one does. Below the point
+        none is as good as one above.
         """
         row = self.choice.row
         if row is None or row.options.chunk_tokens is None:
@@ -68,7 +69,14 @@ class Advice:
             return ceil_page(self.point.low, page), ceil_page(self.point.high, page)
         policy = [each for each in self.rows if replace(each.options, chunk_tokens=chosen) == row.options]
         sizes = sorted(each.options.chunk_tokens for each in policy if each.options.chunk_tokens is not None)
-        keeping = {each.options.chunk_tokens for each in self.choice.keeping if each in policy}
+        least = self.enough_tokens if chosen > self.enough_tokens else 0
+        keeping = {
+            each.options.chunk_tokens
+            for each in self.choice.keeping
+            if each in policy
+            and (each.options.chunk_tokens or 0) >= least
+            and (pays(each, self.rows) or not pays(row, self.rows))
+        }
         low = high = sizes.index(chosen)
         while low > 0 and sizes[low - 1] in keeping:
             low -= 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from profiler.price_rows import Limits, Options, PriceRow
 
-__all__ = ["NO_LIMITS", "VALUES", "Binding", "Choice", "Margins", "Q", "choose"]
+__all__ = ["NO_LIMITS", "VALUES", "Binding", "Choice", "Margins", "Q", "choose", "pays"]
 
 Q = 0.95
 """Of the best throughput: what a chunk at the saturation point reaches."""
@@ -113,9 +113,8 @@ def choose(
     """Of the rows that keep the limits with their margins, one that loses least throughput.
 
     A chunk of at least `enough_tokens`, the saturation point, loses nothing, nor does one that reaches 95 %
-    of the best where the point is not known. Of equals the smallest chunk is taken; and of its policies
-    prefill first, unless mixing, else an interval, halves the longest wait for at most a quarter more TTFT of
-    the longest prompt and a twentieth less output. docs/metrics.md, "Price list and advice".
+    of the best where the point is not known. Of equals the smallest chunk where mixing pays is taken, else
+    the smallest where an interval does, else the smallest. docs/metrics.md, "Price list and advice".
     """
     keeping = tuple(row for row in rows if not row.breaks(margins.tightened(row, limits)))
     if not keeping:
@@ -123,8 +122,25 @@ def choose(
     losses = _losses(rows, enough_tokens)
     least = min(losses[row.options.chunk_tokens] for row in keeping)
     near = [row for row in keeping if losses[row.options.chunk_tokens] <= least + SAME_SHARE * (least > 0)]
-    smallest = min(near, key=lambda row: _size(row.options.chunk_tokens)).options.chunk_tokens
-    return Choice(limits, _policy([row for row in near if row.options.chunk_tokens == smallest]), keeping)
+    return Choice(limits, _taken(near, rows), keeping)
+
+
+def pays(row: PriceRow, rows: Sequence[PriceRow]) -> bool:
+    """Whether a policy cuts the longest wait a lot for little TTFT and output, against prefill first.
+
+    That is the row of `rows` with the same chunk, which pays nothing itself.
+    """
+    first = Options(row.options.chunk_tokens)
+    plain = next((other for other in rows if other.options == first), None)
+    if row.options == first or plain is None:
+        return False
+    if row.longest_wait_s is None or plain.longest_wait_s is None:
+        return False
+    if row.longest_wait_s > CUTS * plain.longest_wait_s:
+        return False
+    slower = (row.ttft_long_s or 0.0) > TTFT_PRICE * (plain.ttft_long_s or 0.0)
+    fewer = (row.output_tokens_per_s or 0.0) < OUTPUT_PRICE * (plain.output_tokens_per_s or 0.0)
+    return not slower and not fewer
 
 
 def _size(chunk_tokens: int | None) -> float:
@@ -147,27 +163,18 @@ def _losses(rows: Sequence[PriceRow], enough_tokens: int | None) -> dict[int | N
     return losses
 
 
-def _policy(rows: Sequence[PriceRow]) -> PriceRow:
-    """Of rows of one chunk size: prefill first, or what is worth its price against that."""
-    plain = next((row for row in rows if not row.options.mixed and not row.options.interval), None)
-    others = sorted(
-        (row for row in rows if row is not plain),
-        key=lambda row: (not row.options.mixed, row.options.interval),
-    )
-    if plain is None:
-        return others[0]
-    return next((row for row in others if _worth(row, plain)), plain)
+def _taken(near: Sequence[PriceRow], rows: Sequence[PriceRow]) -> PriceRow:
+    """Of rows that lose equally little: mixing, else an interval, where it pays, else prefill first."""
+    paying = [row for row in near if pays(row, rows)]
+    if paying:
+        return min(paying, key=lambda row: (not row.options.mixed, *_order(row.options)))
+    return min(near, key=lambda row: _order(row.options))
 
 
-def _worth(row: PriceRow, plain: PriceRow) -> bool:
-    """Whether a policy cuts the longest wait a lot for little TTFT and output."""
-    if row.longest_wait_s is None or plain.longest_wait_s is None:
-        return False
-    if row.longest_wait_s > CUTS * plain.longest_wait_s:
-        return False
-    slower = (row.ttft_long_s or 0.0) > TTFT_PRICE * (plain.ttft_long_s or 0.0)
-    fewer = (row.output_tokens_per_s or 0.0) < OUTPUT_PRICE * (plain.output_tokens_per_s or 0.0)
-    return not slower and not fewer
+def _order(options: Options) -> tuple[float, bool, bool, int]:
+    """The smaller chunk first; of one chunk prefill first, then mixed, then the shorter interval."""
+    other = options.mixed or options.interval > 0
+    return _size(options.chunk_tokens), other, not options.mixed, options.interval
 
 
 def _bindings(rows: Sequence[PriceRow], limits: Limits, margins: Margins) -> tuple[Binding, ...]:

@@ -1,7 +1,9 @@
 """What advice means, in words chosen from its numbers: what to take first, then why and what it rests on."""
 
+from dataclasses import replace
+
 from profiler.advice import Advice
-from profiler.advice_choice import NO_LIMITS, VALUES, Binding
+from profiler.advice_choice import NO_LIMITS, VALUES, Binding, pays
 from profiler.price_rows import Options, PriceRow
 from profiler.wording import count, duration
 
@@ -72,7 +74,24 @@ def _chunk(advice: Advice, row: PriceRow) -> str:
         return f"Forwards saturate at {at}: 95 % of the best prefill throughput{rounded}."
     low, high = interval
     others = f"; {count(low)} to {_tokens(high)} would do, too" if low < high else ""
-    return f"It loses {_lost(row)} of a long prompt's best throughput{others}. Forwards saturate at {at}."
+    lost = f"It loses {_lost(row)} of a long prompt's best throughput{others}."
+    return f"{lost} Forwards saturate at {at}{_dearer(advice, row)}."
+
+
+def _dearer(advice: Advice, row: PriceRow) -> str:
+    """Why a smaller chunk that fills a forward as well is not taken, where its policy costs too much."""
+    like = replace(row.options, chunk_tokens=advice.enough_tokens)
+    enough, plain = _row(advice, like), _row(advice, Options(advice.enough_tokens))
+    smaller = row.options.chunk_tokens is not None and row.options.chunk_tokens > advice.enough_tokens
+    if not smaller or enough is None or plain is None or enough not in advice.choice.keeping:
+        return ""
+    if not pays(row, advice.rows) or pays(enough, advice.rows):
+        return ""
+    if not enough.ttft_long_s or not plain.ttft_long_s or enough.ttft_long_s <= plain.ttft_long_s:
+        return ""
+    name = "mixing" if row.options.mixed else "an interval"
+    later = enough.ttft_long_s / plain.ttft_long_s - 1
+    return f", but in such chunks {name} makes the longest prompt's first token {later * 100:.0f} % later"
 
 
 def _wait(advice: Advice, row: PriceRow) -> str:

@@ -188,7 +188,26 @@ def test_the_interval_is_the_points_or_the_sizes_that_keep_the_limits_too(advice
     raised = [advice.margins.value(row, "itl_max_s") or 0.0 for row in (small, middle)]
     between = advice.under(Limits(itl_max_s=1.001 * raised[1]))
     assert between.choice.row == middle
-    assert between.interval() == (256, 512)
+    assert 256 < between.enough_tokens <= 512
+    assert between.interval() == (512, 512)
+    later = replace(between, point=Point(2048, 2048, 2048, by_points=False)).under(between.choice.limits)
+    assert later.choice.row == middle
+    assert later.interval() == (256, 512)
+
+
+def test_a_point_where_mixing_does_not_pay_gives_way_to_a_larger_chunk_in_words(advice: Advice) -> None:
+    dear = [
+        replace(each, ttft_long_s=3.0 * (each.ttft_long_s or 0.0))
+        if each.options == Options(256, True)
+        else each
+        for each in advice.rows
+    ]
+    point = Point(256, 200, 300, by_points=False)
+    small = replace(advice, rows=tuple(dear), point=point).under(Limits())
+    assert small.choice.row is not None
+    assert small.choice.row.options == Options(512, mixed=True)
+    assert small.interval() == (512, 2048)
+    assert "but in such chunks mixing makes the longest prompt's first token " in reasons(small)[0]
 
 
 def _arguments(advice: Advice) -> str:

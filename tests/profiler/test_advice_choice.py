@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.advice_choice import VALUES, Margins, choose
+from profiler.advice_choice import VALUES, Margins, choose, pays
 from profiler.price_rows import Limits, Options, PriceRow
 
 SHARES = {128: 0.60, 256: 0.80, 512: 0.95, 1024: 0.99, 2048: 1.0, 4096: 0.97, None: 0.85}
@@ -53,6 +53,25 @@ def test_a_price_that_is_too_high_leaves_prefill_first() -> None:
     assert choose(slow, enough_tokens=2048).row == row(2048, interval=1)
     useless = [replace(r, longest_wait_s=7.0) for r in ROWS]
     assert choose(useless).row.options == Options(512)
+
+
+def test_a_larger_chunk_is_taken_where_mixing_pays_only_there() -> None:
+    dear = [
+        replace(r, ttft_long_s=99.0) if r.options.mixed and r.options.chunk_tokens == 512 else r for r in ROWS
+    ]
+    assert not pays(row(512, interval=1), ROWS)
+    assert choose(dear).row == row(1024, mixed=True)
+    assert choose(dear, enough_tokens=512).row == row(1024, mixed=True)
+    unmixed = [r for r in dear if not r.options.mixed or r.options.chunk_tokens == 512]
+    assert pays(row(2048, interval=1), ROWS)
+    assert choose(unmixed).row == row(2048, interval=1)
+    assert choose(unmixed, Limits(itl_max_s=1.0)).row.options == Options(512, mixed=True)
+
+
+def test_what_is_paid_is_reckoned_against_prefill_first_in_the_same_chunks() -> None:
+    assert not pays(row(1024), ROWS)
+    assert pays(row(1024, mixed=True), ROWS)
+    assert not pays(row(1024, mixed=True), [row(1024, mixed=True), row(512)])
 
 
 def test_a_limit_that_only_mixing_keeps() -> None:
