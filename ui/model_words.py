@@ -25,10 +25,12 @@ _NAMES = {
     "weights": "weights",
     "compute": "compute, a token",
     "sharpness": "sharpness of the change",
+    "elementwise": "norms and the like, a token",
     "behind_prefix": "behind a prefix, a token",
     "pairs_prefix": "attention to the prefix, a pair",
     "pairs_causal": "attention within the chunk, a pair",
     "pairs_decode": "attention of decodes, a pair",
+    "head": "reading the head",
     "rows_with_logits": "logits, a row",
 }
 
@@ -45,9 +47,12 @@ class TermWords(NamedTuple):
 
 
 def model_words(model: ForwardModel) -> str:
-    """t(T) = 1.60 ms + smooth max(4.20 ms weights, T × 20.2 µs)."""
-    fixed, weights, compute = (short_time(model.term(name).value) for name in ("fixed", "weights", "compute"))
-    return f"t(T) = {fixed} + smooth max({weights} weights, T × {compute}) + attention + logits"
+    """t(T) = 1.60 ms + smooth max(4.20 ms weights, T × 20.2 µs) + T × 1.30 µs + attention + logits."""
+    fixed, weights, compute, elementwise = (
+        short_time(model.term(name).value) for name in ("fixed", "weights", "compute", "elementwise")
+    )
+    matrices = f"smooth max({weights} weights, T × {compute})"
+    return f"t(T) = {fixed} + {matrices} + T × {elementwise} + attention + logits"
 
 
 def attention_words(model: ForwardModel) -> str:

@@ -1,4 +1,4 @@
-"""What the Saturation screen rests on, in full: advice, point, prices, roof and FLOPs."""
+"""What the Saturation screen rests on, in full: advice, point, prices, model, roof and FLOPs."""
 
 import textwrap
 from collections import Counter
@@ -9,7 +9,7 @@ from profiler.roofline_above import WHY_ABOVE, AboveReason
 from ui import words
 from ui.si_words import bandwidth, dtype_word, flop_rate
 from ui.tui.ink import Ink
-from ui.tui.saturation_basis import point_basis
+from ui.tui.saturation_basis import model_basis, point_basis
 from ui.tui.saturation_view import SaturationView
 from ui.tui.text import Line
 
@@ -32,6 +32,7 @@ def basis_page(view: SaturationView, cells: int) -> list[Line]:
     if view.advice is not None:
         parts.append(("What the prices rest on", advice_words.basis(view.advice)))
     if view.board is not None:
+        parts.append(("Model of a forward", model_basis(view.board)))
         parts.append(("Roof and FLOPs", [*_roof(view.board), *_conventions(view.board)]))
     lines: list[Line] = []
     for title, told in parts:

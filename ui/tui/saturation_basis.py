@@ -8,9 +8,10 @@ from ui.tui.saturation_view import SaturationView
 from ui.tui.text import Line
 
 if TYPE_CHECKING:
+    from profiler.saturation_board import SaturationBoard
     from profiler.saturation_report import SaturationReport
 
-__all__ = ["basis_groups", "point_basis", "price_groups"]
+__all__ = ["basis_groups", "model_basis", "point_basis", "price_groups"]
 
 _LAST = "not covered"
 
@@ -18,7 +19,8 @@ _LAST = "not covered"
 def basis_groups(view: SaturationView) -> list[Line]:
     """A name and what is known of it each; dips wear their mark, and what is not covered comes last."""
     groups: list[Line] = []
-    for name, text in point_basis(view):
+    model = [] if view.board is None or view.board.model is None else [("model", _formula(view.board))]
+    for name, text in [*model, *point_basis(view)]:
         mark: Line = [("▲ ", Ink.WATCH)] if name == "dips" else []
         groups.append([*mark, (f"{name} ", Ink.MUTED), (text, Ink.TEXT)])
     return groups
@@ -41,19 +43,27 @@ def point_basis(view: SaturationView) -> list[tuple[str, str]]:
     told = dict(saturation_words.basis(view.report))
     last = {name: told.pop(name) for name in (_LAST,) if name in told}
     decode = view.board.decode if view.board else None
-    return [*{**_curve(view.report), **told, **_shape(view.report), **_decode(decode), **last}.items()]
+    return [*{**told, **_shape(view.report), **_decode(decode), **last}.items()]
 
 
-def _curve(report: "SaturationReport") -> dict[str, str]:
-    """The fitted curve as a formula, where it is one."""
-    from profiler.throughput_fit import ParametricCurve
+def model_basis(board: "SaturationBoard") -> list[tuple[str, str]]:
+    """The model of any forward, what attention costs by it and how far forwards lie from it; or why not."""
+    from ui.model_words import attention_words, residual_words
 
-    curve = report.found.curve
-    if not isinstance(curve, ParametricCurve):
-        return {}
-    parts = [words.seconds(value) for value in (curve.fixed, curve.memory)]
-    token = f"{curve.compute * 1e6:.3g} µs"
-    return {"t(T) =": f"{parts[0]} + smooth max({parts[1]} weights, T × {token}) + attention"}
+    if board.model is None:
+        return [("model", f"none: {board.lacking['model']}")]
+    source = board.provenance or "recorded"
+    return [
+        ("model", f"{_formula(board)}, fitted to {source} forwards"),
+        ("attention", attention_words(board.model)),
+        ("residuals", residual_words(board.model)),
+    ]
+
+
+def _formula(board: "SaturationBoard") -> str:
+    from ui.model_words import model_words  # loads scipy, as the model did
+
+    return words.UNKNOWN if board.model is None else model_words(board.model)
 
 
 def _decode(report: "SaturationReport | None") -> dict[str, str]:
