@@ -63,7 +63,7 @@ def continue_trace(output: Path, meta: Mapping[str, Any], before: "Halfway") -> 
             with suppress(OSError):  # where it has to stay aside, the next resume finds it there
                 aside.rename(output)
             raise
-        shutil.rmtree(aside)
+        shutil.rmtree(aside, ignore_errors=True)  # all of it is in the new trace
     except OSError as error:
         raise TraceError(f"{output}: cannot be written: {error.strerror or error}") from error
     finally:

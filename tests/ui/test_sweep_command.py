@@ -162,3 +162,14 @@ def test_simulated_time_has_an_end(tmp_path: Path, capfd: Capture, monkeypatch: 
     assert code == 2
     assert "chunkscope: the sweep takes more than 1e-03 s of simulated time" in err.splitlines()[-1]
     assert call(capfd, "stats", trace).code == 0
+
+
+def test_a_sweep_behind_a_link_goes_on(tmp_path: Path, capfd: Capture) -> None:
+    trace, link = tmp_path / "s.chunkscope", tmp_path / "link.chunkscope"
+    args = ["sweep", "--model", write_model(tmp_path), *SIMULATED]
+    assert call(capfd, *args, "--tokens", "1:8", "-o", trace).code == 0
+    link.symlink_to(trace)
+    assert call(capfd, *args, "--resume", "--repeats", "2", "-o", link).code == 0
+    assert link.is_symlink()
+    assert len(frame(open_trace(trace), "forwards")) == 2 * 8
+    assert not list(tmp_path.glob("*before-resume*"))

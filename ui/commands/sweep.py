@@ -61,6 +61,8 @@ def command(
         _require_unused(device, threads)
     else:
         gpu.require_unused()
+    if resume and output.is_symlink():
+        output = output.resolve()  # it is moved while it is taken over, and not the link to it
     check_output(output, resume=resume)
     before = resumed_from(output) if resume else None
     plan = planned(options, simulated=simulated, before=before.plan if before else None)
