@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from engine.batch import ForwardMode
@@ -61,6 +62,7 @@ def _shared(stalls: pl.DataFrame) -> list[dict[str, Any]]:
         )
         .head(_LOOKED_AT)
         .sort("start_ns")
+        .with_columns(forwards=pl.concat_list("own_forward_id"))
         .to_dicts()
     )
 
@@ -76,6 +78,7 @@ def _join_rides(shared: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "start_ns": last["start_ns"],
             "end_ns": wall["end_ns"],
             "requests": max(last["requests"], wall["requests"]),
+            "forwards": last["forwards"] + wall["forwards"],
             "shortest_ns": min(last["shortest_ns"], wall["shortest_ns"]),
         }
     return joined
@@ -92,11 +95,21 @@ def _worded(wall: dict[str, Any], timeline: Timeline) -> dict[str, Any]:
     end_ns = wall["end_ns"]
     if _rides(wall):
         every = longest if shortest == longest else f"{shortest} to {longest}"
-        title, cause = f"a token every {every}", f"{decodes} ride along with each chunk"
+        title, cause = f"a token every {every}", f"{_riders(wall, timeline)} along with each chunk"
     else:
         title, cause = f"{decodes} silent for {longest}", "" if detail is None else _cause(detail)
         end_ns = wall["own_start_ns"] or end_ns
     return {"start_ns": wall["start_ns"], "end_ns": end_ns, "title": title, "detail": cause}
+
+
+def _riders(wall: dict[str, Any], timeline: Timeline) -> str:
+    """How many decodes its forwards hold, fewest to most."""
+    strip = timeline.strip(wall["start_ns"], wall["end_ns"], max(1, timeline.num_forwards))
+    held = strip.decode_tokens[np.isin(strip.forward_id, wall["forwards"])]
+    known = held[held > 0]
+    fewest, most = (int(known.min()), int(known.max())) if len(known) else (wall["requests"],) * 2
+    span = "" if fewest == most else f"{words.count(fewest)} to "
+    return f"{span}{words.plural(most, 'decode')} {'rides' if most == 1 else 'ride'}"
 
 
 def _cause(detail: GapDetail) -> str:

@@ -12,6 +12,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from engine.batch import ForwardMode
 from profiler.timeline.tiles import LaneRef
 from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.rewritten import rewrite
@@ -180,7 +181,19 @@ def test_walls_say_how_many_decodes_were_silent_and_why(
     assert chunked[0]["start_ns"] <= worst.start_ns - timelines[1].start_ns < chunked[0]["end_ns"]
     assert whole[0]["title"].startswith("6 decodes silent for ")
     assert mixed[0]["title"].startswith("a token every ")
-    assert mixed[0]["detail"] == "6 decodes ride along with each chunk"
+    assert mixed[0]["detail"] == f"{riding(timelines[2], mixed[0])} decodes ride along with each chunk"
+
+
+def riding(timeline: Timeline, wall: dict[str, Any]) -> str:
+    """The decode rows of the mixed forwards that lie in a wall, fewest to most."""
+    begin, end = (timeline.start_ns + wall[key] for key in ("start_ns", "end_ns"))
+    held = pl.from_arrow(timeline.trace.table("forwards")).filter(
+        (pl.col("mode") == ForwardMode.MIXED.value)
+        & (pl.col("start_ns") >= begin)
+        & (pl.col("end_ns") <= end)
+    )["decode_tokens"]
+    assert held.min() < held.max()
+    return f"{held.min()} to {held.max()}"
 
 
 BAD = [
