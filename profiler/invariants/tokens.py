@@ -107,7 +107,7 @@ TOKEN_RULES = (
     ),
     Rule(
         "output_within_limit",
-        "no request has more output than it asked for, or than one token",
+        "a request has no more output than it asked for, but for one token where it asked for none",
         ("requests.output_tokens", "requests.max_new_tokens"),
         _limit,
     ),

@@ -95,7 +95,7 @@ def test_each_page_opens_on_traces_that_lack_tables(page: Page, lacking: Site) -
     page.locator("nav a[data-page='/saturation']").click()
     expect(page.locator("main.saturation h1")).not_to_contain_text("Reading")
     page.locator("nav a[data-page='/trace']").click()
-    expect(page.locator("main.trace h1")).to_contain_text("no rows in rows, requests")
+    expect(page.locator("main.trace h1")).to_contain_text("empty tables: rows, requests")
     expect(page.locator(".rules")).to_contain_text("the trace lacks")
 
 

@@ -53,6 +53,12 @@ def meta(trace: Path) -> dict[str, Any]:
     return dict(open_trace(trace).meta)
 
 
+def facts_of(capfd: Capture, trace: Path) -> dict[str, str]:
+    """What `stats` says of a trace, by name."""
+    lines = call(capfd, "stats", trace).out.splitlines()
+    return {name: told.strip() for name, told in (line.split("  ", 1) for line in lines)}
+
+
 def test_a_simulated_run_is_recorded_as_such(
     model: Path, workload: Path, trace: Path, capfd: Capture
 ) -> None:
@@ -70,6 +76,7 @@ def test_a_simulated_run_is_recorded_as_such(
     forwards = open_trace(trace).table("forwards").to_pylist()
     assert all(f["memory_peak_bytes"] is None for f in forwards)
     assert forwards[0]["start_ns"] == 0
+    assert facts_of(capfd, trace)["memory peak"] == "unknown (simulated)"
     assert "Simulated H200 SXM: bf16 989 TFLOP/s, memory 141 GiB at 4.80 TB/s" in said
     assert "Chunk size: 8,192 tokens, SGLang's for this memory (--chunked-prefill-size)" in said
     assert f"KV pool: {told['engine']['max_total_tokens']:,} tokens, what" in said

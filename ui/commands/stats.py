@@ -93,8 +93,10 @@ def _by_name(total: int, parts: Mapping[str, int]) -> str:
 
 
 def _memory(summary: Mapping[str, Any]) -> str:
-    added = memory(summary["activation_peak_bytes"])
-    return f"{memory(summary['memory_peak_bytes'])}, of which one forward added at most {added}"
+    peak, added = summary["memory_peak_bytes"], summary["activation_peak_bytes"]
+    if peak is None and added is None:
+        return "unknown (simulated)" if summary["provenance"] == "simulated" else "unknown"
+    return f"{memory(peak)}, of which one forward added at most {memory(added)}"
 
 
 def _spread(spread: Mapping[str, float | None]) -> str:

@@ -49,7 +49,7 @@ def facts(timeline: Timeline) -> list[Group]:
         ("path", clipped(str(trace.path), _MOST_CHARS)),
         ("state", str(status(timeline))),
         ("torn bytes", count(trace.torn_bytes)),
-        ("ranks", ", ".join(map(str, trace.ranks)) or "none"),
+        ("rank" if len(trace.ranks) == 1 else "ranks", ", ".join(map(str, trace.ranks)) or "none"),
         ("forwards with a time", count(timeline.num_forwards)),
         ("requests", count(timeline.num_requests)),
     ]

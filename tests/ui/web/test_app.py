@@ -28,8 +28,10 @@ from ui.web.guards import LOOPBACK
 from ui.web.kpi_table import kpi_table
 from ui.web.live import Follower
 from ui.web.names import shown
+from ui.web.pages.trace import headline
 from ui.web.runs import Status, badge, compared, make_runs, status
 from ui.web.sums_panel import sums_panel
+from ui.web.trace_facts import facts, table_facts
 from ui.web.urls import read_view
 
 POLICIES = (WHOLE, CHUNKED, MIXED)
@@ -66,6 +68,18 @@ def test_pages_are_served(client: FlaskClient, path: str) -> None:
     assert "http://" not in response.text
     assert "https://" not in response.text
     assert ('data-theme="dark"' in response.text.split("<head>")[0]) == path.endswith("dark")
+
+
+def test_the_trace_page_names_the_one_rank_and_tables_that_should_not_be_empty(
+    timelines: list[Timeline], paths: dict[str, Path], tmp_path: Path
+) -> None:
+    whole = timelines[0]
+    assert ("rank", "0") in facts(whole)[0][1]
+    assert headline(make_runs(timelines)[0], table_facts(whole)).endswith(" forwards.")
+    without = ("rows", "requests", "events", "pages", "kernels")
+    lacking = open_timeline(rewrite(paths[CHUNKED], tmp_path / "lacking.chunkscope", without=without))
+    [run] = make_runs([lacking])
+    assert headline(run, table_facts(lacking)).endswith("; empty tables: rows, requests, pages.")
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/compare/more", "/%3Cscript%3E"])

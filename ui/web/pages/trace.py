@@ -16,9 +16,10 @@ from ui.web.runs import Run, make_runs
 from ui.web.trace_facts import STATES, TableFacts, facts, table_facts
 from ui.words import UNKNOWN, binary_bytes, count, plural
 
-__all__ = ["layout", "register"]
+__all__ = ["headline", "layout", "register"]
 
 _TICK_MS = 400
+_MAY_BE_EMPTY = ("events", "kernels")  # nothing happened to a request, no forward was watched
 _GLYPHS = {"measured": "●", "derived": "◐", "missing": "○", "not told": "·"}
 
 
@@ -66,7 +67,7 @@ def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock
         with lock:
             run = make_runs(timelines)[index]
             tables = table_facts(run.timeline)
-            return _said(run, tables), _facts(run), [*_tables(tables), *_provenance(tables)]
+            return headline(run, tables), _facts(run), [*_tables(tables), *_provenance(tables)]
 
     @app.callback(
         Output("trace-checks", "children"),
@@ -79,11 +80,11 @@ def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock
         return rule_table(check), check.done
 
 
-def _said(run: Run, tables: Sequence[TableFacts]) -> str:
+def headline(run: Run, tables: Sequence[TableFacts]) -> str:
     """What the numbers rest on, in a few words."""
     source = run.timeline.trace.meta.get("provenance") or "of unknown provenance"
-    empty = [table.name for table in tables if not table.rows]
-    lacks = f"; no rows in {', '.join(empty)}" if empty else ""
+    empty = [table.name for table in tables if not table.rows and table.name not in _MAY_BE_EMPTY]
+    lacks = f"; empty table{'' if len(empty) == 1 else 's'}: {', '.join(empty)}" if empty else ""
     return f"{run.heading}: {source}, {plural(run.timeline.num_forwards, 'forward')}{lacks}."
 
 
