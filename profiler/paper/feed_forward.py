@@ -67,8 +67,8 @@ class Experts:
 
     def other_params(self, hidden: int) -> int:
         """Elements of biases, and of the router beside its matrix."""
-        biases = self.num_experts * (2 * self.width + hidden + 1) if self.bias else 0
-        return biases + self.extra_params
+        router = self.num_experts if self.bias else 0
+        return self.num_experts * self.expert_biases(hidden) + router + self.extra_params
 
     def expert_matrices(self, hidden: int) -> Iterator[Matrix]:
         """Of one expert."""
@@ -78,6 +78,10 @@ class Experts:
     def expert_params(self, hidden: int) -> int:
         """Elements of one expert's matrices."""
         return sum(matrix.params for matrix in self.expert_matrices(hidden))
+
+    def expert_biases(self, hidden: int) -> int:
+        """Elements of one expert's biases."""
+        return 2 * self.width + hidden if self.bias else 0
 
     def coverage(self, tokens: float) -> float:
         """Experts of a layer that some of so many tokens take, on average, if all are as likely.

@@ -107,10 +107,10 @@ class PaperModel:
     @property
     def active_params(self) -> int:
         """Elements that a single token's forward reads, embedding and head whole."""
-        idle = sum(
-            count * (experts.num_experts - experts.per_token) * experts.expert_params(self.hidden_size)
-            for _, experts, count in self.mixtures()
-        )
+        hidden, idle = self.hidden_size, 0
+        for _, experts, count in self.mixtures():
+            one = experts.expert_params(hidden) + experts.expert_biases(hidden)
+            idle += count * (experts.num_experts - experts.per_token) * one
         return self.num_params - idle
 
     def mixtures(self) -> Iterator[tuple[Layer, Experts, int]]:

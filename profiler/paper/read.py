@@ -51,7 +51,8 @@ def read_model(path: Path) -> PaperModel:
     """The model of a `config.json`, or of the one in a directory. ModelError if none is known."""
     file = path / "config.json" if path.is_dir() else path
     if not file.is_file():
-        raise ModelError(f"{file}: no such file: give a config.json, or a directory with one")
+        wrong = "is no regular file" if file.exists() else "no such file"
+        raise ModelError(f"{file}: {wrong}: give a config.json, or a directory with one")
     model = model_from(read_json_object(file), str(path))
     return replace(model, name=display_name(path).removesuffix(".config"))
 

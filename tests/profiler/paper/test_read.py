@@ -1,7 +1,9 @@
 """Configurations as kinds of layers: each architecture's rules, and refusals in one line."""
 
 import json
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,29 @@ def test_a_file_or_its_directory_is_read(tmp_path: Path) -> None:
     assert read_model(other).name == "org--tiny"
     with pytest.raises(ModelError, match="no such file: give a config"):
         read_model(tmp_path)
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(ModelError, match="is no regular file: give a config"):
+        read_model(tmp_path)
+
+
+def test_a_token_takes_the_biases_of_its_own_experts_alone() -> None:
+    plain, biased = tiny("MixtralForCausalLM"), tiny("GptOssForCausalLM")
+    for model in (plain, biased):
+        (_, experts, _), *_ = model.mixtures()
+        all_taken = replace_experts(model, per_token=experts.num_experts)
+        one = experts.expert_params(model.hidden_size) + experts.expert_biases(model.hidden_size)
+        idle = (experts.num_experts - experts.per_token) * model.num_layers
+        assert all_taken.active_params - model.active_params == idle * one
+        assert all_taken.active_params == model.num_params
+
+
+def replace_experts(model: PaperModel, **changes: Any) -> PaperModel:
+    """The model with other mixtures."""
+    layers = []
+    for layer, count in model.layers:
+        assert isinstance(layer.feed_forward, Experts)
+        layers.append((replace(layer, feed_forward=replace(layer.feed_forward, **changes)), count))
+    return replace(model, layers=tuple(layers))
 
 
 def test_every_dense_family_is_known() -> None:
