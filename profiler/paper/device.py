@@ -61,7 +61,7 @@ def paper_device(
     """What the options of `chunkscope plan` describe; `dtype` and `kv_dtype` are those of `element_bytes`.
 
     Raises ConfigError or ModelError, naming the option, for what is not known or cannot be shared. For a
-    number that no data sheet gives it names the cards nearest in memory that have it.
+    number that no data sheet gives it names cards like it that have it.
     """
     card, note = find_card(gpu)
     given = given or Overrides()
@@ -70,7 +70,7 @@ def paper_device(
     try:
         peaks, gemm_flops_per_s = _peaks(card, tp, size, given)
     except ConfigError as error:
-        near = known_cards(lambda other: _has_peaks(other, tp, size), card.memory_bytes)
+        near = known_cards(lambda other: _has_peaks(other, tp, size), card)
         raise ConfigError(f"{error}, or a GPU that has it: {' or '.join(near)}") from None
     measured = None
     if profile is not None:
@@ -79,10 +79,21 @@ def paper_device(
     return PaperDevice(part, card, peaks, gemm_flops_per_s, given, size, measured, (note,) if note else ())
 
 
-def known_cards(fits: Callable[[Card], bool], memory_bytes: int) -> list[str]:
-    """Names of the cards that fit, those nearest in memory first; as many as a line holds."""
-    cards = sorted(filter(fits, all_cards()), key=lambda card: abs(card.memory_bytes - memory_bytes))
-    return [card.name for card in cards[:CARDS_NAMED]]
+def known_cards(fits: Callable[[Card], bool], instead_of: Card) -> list[str]:
+    """Names of the cards that fit, as many as a line holds.
+
+    Those that most likely stand in the same machines come first: of the same maker, on the same kind of
+    board, then nearest in memory.
+    """
+
+    def distance(card: Card) -> tuple[bool, bool, int]:
+        return (
+            card.values["vendor"] != instead_of.values["vendor"],
+            ("SXM" in card.name) != ("SXM" in instead_of.name),
+            abs(card.memory_bytes - instead_of.memory_bytes),
+        )
+
+    return [card.name for card in sorted(filter(fits, all_cards()), key=distance)[:CARDS_NAMED]]
 
 
 def _peaks(card: Card, tp: int, size: ElementBytes, given: Overrides) -> tuple[Peaks, float]:

@@ -125,7 +125,7 @@ def _does_not_fit(model: PaperModel, device: PaperDevice, memory: PaperMemory, c
     linked = device.peaks.link_bytes_per_s is not None
     link = "" if linked else " with --link-bandwidth"
     mends = [f"--tp {tp}{link}" for tp in MORE_DEVICES if tp > device.tp and fits(tp, device.card)][:1]
-    mends += known_cards(lambda card: fits(device.tp, card), memory.memory_bytes)
+    mends += known_cards(lambda card: fits(device.tp, card), device.card)
     return (
         f"--gpu {device.label}: of {memory.memory_bytes / GIB:.1f} GiB each, {memory.weight_bytes / GIB:.1f} "
         f"GiB of weights and {memory.kept_free_bytes(chunk) / GIB:.1f} GiB kept free leave no KV of "

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.errors import ConfigError
-from profiler.hardware import Overrides
-from profiler.paper.device import PaperDevice, paper_device
+from profiler.hardware import Overrides, find_card
+from profiler.paper.device import PaperDevice, known_cards, paper_device
 from profiler.paper.document import document
 from profiler.paper.model import PaperModel
 from profiler.paper.plan import PaperPlan, paper_plan
@@ -183,12 +183,25 @@ def test_what_does_not_fit_names_what_would() -> None:
     assert line.startswith(
         "--gpu H100 SXM5: of 80.0 GiB each, 163.5 GiB of weights and 13.1 GiB kept free leave"
     )
-    assert "no KV of 4,096 tokens: give --tp 4 or " in line
-    assert "MI300X" in line
+    assert line.endswith(
+        "no KV of 4,096 tokens: give --tp 4 or B300 SXM or GB200 (per GPU) or GB300 (per GPU)"
+    )
     with pytest.raises(ConfigError, match="give --tp 16 with --link-bandwidth or "):
         paper_plan(big, paper_device(big, "L4"))
     with pytest.raises(ConfigError, match="give a smaller model"):
         paper_plan(replace(big, layers=((big.layers[0][0], 40_000),)), paper_device(big, "L4"))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "named"),
+    [
+        ("H20", ["H200 SXM", "B200 SXM", "B300 SXM"]),  # not the GB10 and MI250X, nearer in memory
+        ("MI210", ["MI250X (both GCDs)", "MI300X", "MI325X"]),
+        ("L40S", ["GB10 (DGX Spark)", "GB200 (per GPU)", "GB300 (per GPU)"]),
+    ],
+)
+def test_cards_like_the_one_asked_for_are_named_first(gpu: str, named: list[str]) -> None:
+    assert known_cards(lambda card: card.memory_bytes > 100 * 2**30, find_card(gpu)[0]) == named
 
 
 def test_a_context_with_no_room_for_requests_is_refused() -> None:
