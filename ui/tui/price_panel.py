@@ -29,7 +29,7 @@ def price_panel(view: SaturationView, cells: int, rows: int, *, wide: bool) -> l
     advice = [*gap, *_titled("Advice", list(_advice(view, cells, bullets=wide)), wide)]
     room = rows - 1 - len(limits)
     least = min(len(advice), LEAST_ADVICE[wide] + 2 * len(gap))
-    prices = price_lines(view, cells, min(table_rows(view), room - least))
+    prices = price_lines(view, cells, min(table_rows(view, cells), room - least))
     return _filled([_head(view, cells), *prices, *advice[: room - len(prices)]], limits, cells, rows)
 
 
@@ -42,12 +42,8 @@ def _filled(lines: list[Line], last: list[Line], cells: int, rows: int) -> list[
 def _head(view: SaturationView, cells: int) -> Line:
     if view.advice is None:
         return [("Price list", Ink.STRONG)]
-    said = (
-        policy_words(view.policy),
-        "ms",
-        f"longest prompt {words.count(view.advice.workload.longest_prompt)}",
-        "simulated",
-    )
+    prompt = words.count(view.advice.workload.longest_prompt)
+    said = ("simulated", policy_words(view.policy), f"prompt {prompt}")
     groups: Iterator[Line] = ([(f"· {text}", Ink.MUTED)] for text in said)
     return [("Price list ", Ink.STRONG), *together(groups, cells - 11, 1)]
 

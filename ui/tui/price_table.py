@@ -1,17 +1,20 @@
 """The price list of the Saturation screen: a row a chunk size, crosses where a limit is broken."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from profiler.advice_choice import VALUES
 from profiler.price_rows import PriceRow
 from ui import words
 from ui.tui.ink import BAND, Ink
+from ui.tui.price_notes import CROSS, note_lines
 from ui.tui.saturation_view import POLICIES, SaturationView
-from ui.tui.text import Line, fit, together
+from ui.tui.text import Line, fit
 
 __all__ = ["policy_words", "price_lines", "table_rows"]
 
-CROSS, ADVISED = "✕", "▼"
+ADVISED = "▼"
+MARK_CELLS = 2  # before the first column
 
 
 class _Column(NamedTuple):
@@ -24,18 +27,14 @@ class _Column(NamedTuple):
 def price_lines(view: SaturationView, cells: int, rows: int) -> list[Line]:
     """Heads, as many rows as there is room for around the selected one, and what the crosses mean."""
     columns = _columns(view, cells)
-    shown = _window(view, rows - 2)
-    left_out = len(view.rows) - len(shown)
-    notes = [f"{left_out} more: ←→"] if left_out else []
-    notes += [f"{CROSS} breaks a limit", "of best: a long prompt's throughput"]
-    groups: Iterator[Line] = ([(note, Ink.MUTED)] for note in notes)
-    lines = [_heads(columns, cells), *(_row(view, row, columns, cells) for row in shown)]
-    return [*lines, together(groups, cells)]
+    shown = _window(view, rows - 1 - len(note_lines(view, cells, len(view.rows))))
+    notes = note_lines(view, cells, len(view.rows) - len(shown))
+    return [_heads(columns, cells), *(_row(view, row, columns, cells) for row in shown), *notes]
 
 
-def table_rows(view: SaturationView) -> int:
+def table_rows(view: SaturationView, cells: int) -> int:
     """Rows that the whole table takes."""
-    return len(view.rows) + 2
+    return 1 + len(view.rows) + len(note_lines(view, cells, 0))
 
 
 def policy_words(policy: tuple[bool, int]) -> str:
@@ -52,23 +51,23 @@ def _window(view: SaturationView, most: int) -> Sequence[PriceRow]:
 
 
 def _columns(view: SaturationView, cells: int) -> list[_Column]:
-    """The columns that there is room for, the most telling first, in the order of the mockup."""
-    rows = view.rows
-    everything = [
-        (0, _Column("chunk", 8, lambda row: _chunk(row))),
-        (0, _Column("of best", 9, lambda row: _share(row.plateau_share))),
-        (4, _Column("n", 5, lambda row: words.count(row.forwards))),
-        (3, _Column("first", 8, _times(rows, "first_forward_s"))),
-        (2, _Column("last", 8, _times(rows, "last_forward_s"))),
-        (1, _Column("wait", 9, _times(rows, "longest_wait_s"), ("itl_max_s", "itl_p99_s"))),
-        (1, _Column("TTFT", 9, _times(rows, "ttft_long_s"), ("ttft_p99_s",))),
-        (5, _Column("act. GiB", 9, lambda row: _gib(row.activation_bytes))),
-        (6, _Column("KV tokens", 11, lambda row: words.count(row.kv_tokens))),
-    ]
-    chosen = list(everything)
-    while sum(column.cells for _, column in chosen) + 2 > cells:
+    """The columns that there is room for, in the order of a reading: the least telling are left out.
+
+    Those of limits come before others: the one that the arrows move, then the ones that are set. A limit
+    whose column is left out has its crosses at the chunk.
+    """
+    chosen = [(_rank(view, rank, column), column) for rank, column in _COLUMNS]
+    while sum(column.cells for _, column in chosen) + MARK_CELLS > cells:
         chosen.remove(max(chosen, key=lambda ranked: ranked[0]))
-    return [column for _, column in chosen]
+    chunk, *others = (column for _, column in chosen)
+    seen = {name for column in others for name in column.limits}
+    return [chunk._replace(limits=tuple(name for name in VALUES if name not in seen)), *others]
+
+
+def _rank(view: SaturationView, rank: int, column: _Column) -> int:
+    if view.knob in column.limits:
+        return 0
+    return 1 if any(getattr(view.limits, name) is not None for name in column.limits) else rank
 
 
 def _heads(columns: Sequence[_Column], cells: int) -> Line:
@@ -102,16 +101,21 @@ def _gib(value: int | None) -> str:
     return words.UNKNOWN if value is None else f"{value / 2**30:.2f}"
 
 
-def _times(rows: Sequence[PriceRow], name: str) -> Callable[[PriceRow], str]:
-    """A column of durations in one unit: ms, or s where the shortest is longer than that."""
-    known = [value for row in rows if (value := getattr(row, name)) is not None]
-    in_seconds = bool(known) and min(known) >= 1.0
-    decimals = 2 if in_seconds else 0 if not known or min(known) >= 0.00995 else 1
+def _time(name: str) -> Callable[[PriceRow], str]:
+    return lambda row: words.seconds(getattr(row, name))
 
-    def text(row: PriceRow) -> str:
-        value = getattr(row, name)
-        if value is None:
-            return words.UNKNOWN
-        return f"{value:,.{decimals}f} s" if in_seconds else f"{value * 1e3:,.{decimals}f}"
 
-    return text
+_COLUMNS = (
+    (0, _Column("chunk", 8, _chunk)),
+    (0, _Column("of best", 8, lambda row: _share(row.plateau_share))),
+    (8, _Column("n", 5, lambda row: words.count(row.forwards))),
+    (7, _Column("first", 9, _time("first_forward_s"))),
+    (6, _Column("last", 9, _time("last_forward_s"))),
+    (2, _Column("wait", 9, _time("longest_wait_s"), ("itl_max_s",))),
+    (4, _Column("ITL p99", 9, _time("itl_p99_s"), ("itl_p99_s",))),
+    (5, _Column("TTFT p99", 9, _time("ttft_p99_s"), ("ttft_p99_s",))),
+    (3, _Column("TTFT long", 10, _time("ttft_long_s"))),
+    (9, _Column("act. GiB", 9, lambda row: _gib(row.activation_bytes))),
+    (10, _Column("KV tokens", 11, lambda row: words.count(row.kv_tokens))),
+)
+"""Columns by how much they tell, 0 the most; the ranks 0 and 1 belong to limits as well."""

@@ -36,7 +36,7 @@ NUMBERS = (
     ("last", "last_forward"),
     ("wait", "longest_wait"),
     ("ITL p99", "price_itl_p99"),
-    ("TTFT", "ttft_long"),
+    ("TTFT long", "ttft_long"),
     ("TTFT p99", "ttft_p99"),
     ("decodes", "riding"),
     ("act. GiB", "activation_bytes"),

@@ -7,7 +7,7 @@ from ui.tui.saturation_charts import LABEL_CELLS
 
 __all__ = ["SaturationLayout", "saturation_layout"]
 
-WIDE_PRICES, COMPACT_PRICES, MOST_PRICES = 60, 40, 80
+WIDE_PRICES, COMPACT_PRICES, MOST_PRICES = 64, 40, 90
 BETWEEN = 3  # " │ "
 _BESIDE_WIDTH = 76  # charts and prices side by side
 

@@ -97,6 +97,18 @@ class SaturationView:
         found = [r for r in rows if r.options.chunk_tokens is None or _policy(r) == self.policy]
         return tuple(sorted(found, key=lambda row: row.options.chunk_tokens or float("inf")))
 
+    @property
+    def largest_margin(self) -> float:
+        """The most that is added to a number shown before it is held against its limit, as a share.
+
+        0 without limits.
+        """
+        if self.advice is None:
+            return 0.0
+        names = [name for name in VALUES if getattr(self.limits, name) is not None]
+        margins = self.advice.margins
+        return max((margins.of(row, name) for row in self.rows for name in names), default=0.0)
+
     def move(self, steps: int) -> None:
         """Select the row so many below."""
         rows, row = self.rows, self.row

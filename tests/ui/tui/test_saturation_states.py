@@ -1,5 +1,6 @@
 """The Saturation screen while it works, of a trace that tells nothing, grows, or cannot be read."""
 
+import re
 import shutil
 import threading
 from dataclasses import replace
@@ -11,11 +12,13 @@ from textual.color import Color
 
 from engine.batch import ForwardMode
 from engine.errors import ConfigError
+from profiler.advice_choice import Margins
 from profiler.prefix_curve import prefix_curve
 from profiler.price_rows import Limits
 from profiler.saturation import Saturation
 from profiler.saturation_curve import Dip
 from profiler.timeline.timeline import open_timeline
+from profiler.wording import duration
 from tests.support.traces import forward
 from tests.ui.tui.conftest import Computed
 from tests.ui.tui.driving import Session, drive
@@ -25,6 +28,8 @@ from ui.metric_entries import ENTRIES
 from ui.tui.basis_page import basis_page
 from ui.tui.colours import Depth, Inks
 from ui.tui.ink import BAND, Ink
+from ui.tui.price_panel import price_panel
+from ui.tui.price_table import price_lines
 from ui.tui.saturation_basis import basis_groups
 from ui.tui.saturation_charts import throughput_lines, time_lines
 from ui.tui.saturation_help import NUMBERS
@@ -235,3 +240,53 @@ def test_what_it_rests_on_is_wrapped_and_points_above_the_roof_are_counted(
 def test_every_number_of_the_help_has_an_entry() -> None:
     assert {key for _, key in NUMBERS} <= set(ENTRIES)
     assert len(NUMBERS) == len({name for name, _ in NUMBERS})
+
+
+def prices(view: SaturationView, cells: int, rows: int = 20) -> list[str]:
+    return text_of(price_panel(view, cells, rows, wide=cells >= 60)).splitlines()
+
+
+def test_the_title_says_simulated_whatever_there_is_room_for(view: SaturationView) -> None:
+    view.next_policy()
+    for cells in (30, 40, 64):
+        assert prices(view, cells)[0].startswith("Price list · simulated")
+    assert "prefill first" in prices(view, 40)[0]
+    assert "prompt 12,000" in prices(view, 64)[0]
+
+
+def test_every_duration_of_the_list_has_its_unit(view: SaturationView) -> None:
+    heads, *rows = price_lines(view, 97, 20)
+    durations = ("first", "last", "wait", "ITL p99", "TTFT p99", "TTFT long")
+    assert all(head in text_of([heads]) for head in durations)
+    told = text_of(rows[: len(view.rows)]).splitlines()
+    assert all(len(re.findall(r"[\d.]+ m?s\b", line)) == len(durations) for line in told)
+
+
+def test_the_column_of_the_chosen_limit_is_shown_and_crosses_are_never_out_of_sight(
+    view: SaturationView,
+) -> None:
+    assert "TTFT p99" not in prices(view, 40)[1]
+    view.knob = "ttft_p99_s"
+    assert "TTFT p99" in prices(view, 40)[1]
+    view.set(limits=Limits(ttft_p99_s=1e-3))
+    view.knob = None
+    assert "TTFT p99" in prices(view, 40)[1]
+    narrow = text_of(price_lines(view, 20, 20)).splitlines()
+    assert "TTFT" not in narrow[0]
+    assert all(re.match(r"[▼ ] +([\d,]+|whole)✕", line) for line in narrow[1 : 1 + len(view.rows)])
+
+
+def test_a_cross_that_the_margin_makes_says_so(view: SaturationView, computed: Computed) -> None:
+    advised = view.advised
+    assert advised is not None
+    assert advised.longest_wait_s is not None
+    margins = Margins(dict.fromkeys((row.options.chunk_tokens for row in view.rows), 0.2))
+    limit_s = 1.1 * advised.longest_wait_s
+    assert "added" not in "\n".join(prices(view, 64))
+    view.set(tried=replace(computed.advice, margins=margins), limits=Limits(itl_max_s=limit_s))
+    view.selected = advised.options
+    raised = duration(1.2 * advised.longest_wait_s)
+    told = " ".join(" ".join(prices(view, 64)).split())
+    assert "✕ breaks a limit, with up to 20 % added, as measured forwards miss the model" in told
+    assert f"ITL max {raised} with a margin of 20 %, over {duration(limit_s)}" in told
+    assert f"✕ ITL max {raised} with +20 %" in "\n".join(prices(view, 40))
