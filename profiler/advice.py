@@ -118,7 +118,9 @@ def advise(
     trials = len(options_of(sizes, intervals)) * (2 if basis.model else 1)
     forwards = source.table("forwards").num_rows
     workload = tried_workload(told, forwards, standard, trials=trials, budget_s=budget_s)
-    lists = _Lists(basis, workload, base, _memory(source), intervals, ceil_page(point.tokens, base.page_size))
+    lists = _Lists(
+        basis, workload, base, _memory(source, workload), intervals, ceil_page(point.tokens, base.page_size)
+    )
     rows, margins = lists.priced(sizes)
     advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, lists.memory)
     advice = advice.under(limits)
@@ -155,6 +157,7 @@ class _Lists:
             options_of(sizes, self.intervals),
             memory=self.memory,
             ends=self.workload.ends,
+            until=self.workload.until,
             host_overhead_ns=self.basis.host_overhead_ns,
         )
 
@@ -183,9 +186,9 @@ def _smaller_may_help(binding: Binding, smallest: int) -> bool:
     return on_waits and binding.best.options.chunk_tokens == smallest and least_s < binding.limit_s
 
 
-def _memory(trace: TraceLike) -> MemoryModel | None:
+def _memory(trace: TraceLike, workload: TriedWorkload) -> MemoryModel | None:
     try:
-        return memory_model(trace)
+        return memory_model(trace).with_prompts(workload.longest_prompt, workload.prompt_tokens)
     except ConfigError:
         return None
 

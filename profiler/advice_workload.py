@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,9 @@ from engine.config import CHUNKING_OFF, EngineConfig
 from engine.errors import ConfigError
 from engine.request import Request
 from profiler.tables import TraceLike, frame
+from profiler.trial import longest_prompt
 from profiler.trial_requests import TraceRequests, busiest, has_arrivals
+from profiler.trial_standard import STANDARD_TOKENS
 
 __all__ = ["TriedWorkload", "base_config", "tried_workload"]
 
@@ -40,6 +43,23 @@ class TriedWorkload:
     def longest_prompt(self) -> int:
         """Tokens."""
         return max(request.prompt_len for request in self.requests)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Of all requests."""
+        return sum(request.prompt_len for request in self.requests)
+
+    @property
+    def until(self) -> int | None:
+        """The rid of the request with whose end a standard workload is over; None where all run to theirs."""
+        return longest_prompt(self.requests).rid if self.kind == "standard" else None
+
+    @property
+    def request_tokens(self) -> int:
+        """Median prompt and output of a request; of a standard workload those of everyday use."""
+        if self.kind == "standard":
+            return STANDARD_TOKENS
+        return round(median(r.prompt_len + r.sampling.max_new_tokens for r in self.requests))
 
 
 def base_config(trace: TraceLike, page_size: int | None = None) -> EngineConfig:

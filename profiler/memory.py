@@ -52,6 +52,11 @@ class MemoryModel:
         """The same on a device with a memory of this size."""
         return replace(self, memory_bytes=memory_bytes)
 
+    def with_prompts(self, longest_tokens: int, all_tokens: int) -> "MemoryModel":
+        """The same for requests whose longest prompt, and all prompts together, have so many tokens."""
+        facts = replace(self.facts, longest_prompt_tokens=longest_tokens, prompt_tokens=all_tokens)
+        return replace(self, facts=facts)
+
     def forward_bytes(self, tokens: int, rows_with_logits: int = 1, prefix_tokens: int = 0) -> int:
         """The most that a forward of so many tokens adds to what is held when it begins."""
         estimate = activation_estimate_bytes(

@@ -78,18 +78,26 @@ def price_list(
     *,
     memory: MemoryRoom | None = None,
     ends: Mapping[int, int] | None = None,
+    until: int | None = None,
     host_overhead_ns: int = 0,
 ) -> tuple[PriceRow, ...]:
     """A row for each of `options`, in their order; whole prompts are tried too, to compare with.
 
-    `base` must be resolved; `ends` and `host_overhead_ns` are those of `trial`. docs/metrics.md, "Price list
-    and advice", defines every number. Raises ConfigError for options that `base` does not go with, and
-    WorkloadError for a request that could never be served.
+    `base` must be resolved; `ends`, `until` and `host_overhead_ns` are those of `trial`. docs/metrics.md,
+    "Price list and advice", defines every number. Raises ConfigError for options that `base` does not go
+    with, and WorkloadError for a request that could never be served.
     """
     longest = longest_prompt(requests)
     shares = _Shares(cost, [longest.prompt_len, *(o.chunk_tokens or longest.prompt_len for o in options)])
     tried = {
-        each: trial(requests, with_options(base, each), cost, ends=ends, host_overhead_ns=host_overhead_ns)
+        each: trial(
+            requests,
+            with_options(base, each),
+            cost,
+            ends=ends,
+            until=until,
+            host_overhead_ns=host_overhead_ns,
+        )
         for each in dict.fromkeys((Options(None), *options))
     }
     whole = tried[Options(None)]

@@ -1,7 +1,6 @@
 """What a price list becomes when a number of decodes rides along in every mixed forward."""
 
 from dataclasses import astuple, replace
-from statistics import median
 
 from engine.arithmetic import ForwardSums
 from profiler.advice import Advice
@@ -19,9 +18,7 @@ def riding(advice: Advice, decodes: int) -> Advice:
     that are not mixed, or whose chunk has no room, stay as they were; the choice keeps its limits.
     docs/metrics.md, "Saturation board".
     """
-    requests = advice.workload.requests
-    context = round(median(r.prompt_len + r.sampling.max_new_tokens for r in requests))
-    prompt = advice.workload.longest_prompt
+    context, prompt = advice.workload.request_tokens, advice.workload.longest_prompt
     rows = tuple(_row(row, advice.basis.cost, prompt, decode_sums(decodes, context)) for row in advice.rows)
     return replace(advice, rows=rows).under(advice.choice.limits)
 

@@ -19,6 +19,7 @@ from engine.executors.protocol import ForwardResult, PendingForward
 from engine.executors.simulated import CostModel, SimulatedExecutor
 from engine.observer import ForwardRecord
 from engine.request import Request
+from engine.reserve import CLIP_MAX_NEW_TOKENS
 
 __all__ = ["END_TOKEN", "TrialResult", "longest_prompt", "trial"]
 
@@ -67,13 +68,15 @@ def trial(
     cost: CostModel,
     *,
     ends: Mapping[int, int] | None = None,
+    until: int | None = None,
     host_overhead_ns: int = 0,
 ) -> TrialResult:
     """Run fresh copies of the requests, which keep their arrivals, to their ends.
 
     `config` must be resolved. `ends` says by rid after how many output tokens a request stops, where that is
-    sooner than it may: the scheduler does not know, as in life. The host takes `host_overhead_ns` a forward.
-    Raises WorkloadError for a request that could never be served.
+    sooner than it may: the scheduler does not know, as in life. With `until` all is over once the request of
+    that rid has ended: what others would have given later, and gaps still open then, do not count. The host
+    takes `host_overhead_ns` a forward. Raises WorkloadError for a request that could never be served.
     """
     clock = VirtualClock()
     simulated = SimulatedExecutor(cost, clock, vocab_size=END_TOKEN, host_overhead_ns=host_overhead_ns)
@@ -81,7 +84,16 @@ def trial(
     engine = Engine(_lean(config, requests), executor, clock=clock)
     copies = [_stoppable(r, ends) for r in requests]
     watch = _Watch(longest_prompt(requests).rid)
-    engine.run(copies, watch.note)
+    last = next((copy for copy in copies if copy.rid == until), None)
+
+    def note(record: ForwardRecord) -> None:
+        if not watch.over:
+            watch.note(record)
+        watch.over = last is not None and last.finished
+        for rid in engine.requests if watch.over else ():
+            engine.abort(rid)
+
+    engine.run(copies, note)
     return watch.result(copies)
 
 
@@ -93,12 +105,14 @@ def longest_prompt(requests: Iterable[Request]) -> Request:
 def _lean(config: EngineConfig, requests: Sequence[Request]) -> EngineConfig:
     """The config with a pool no larger than can ever be asked for, since its pages take host memory.
 
-    A request holds its prompt and output, admission reserves at most as much output again, and the page
-    slack of either is below 4 pages. A pool that never runs short plans as any larger one.
+    A request holds its prompt and output, admission reserves at most as much output again, clipped, and the
+    page slack of either is below 4 pages. A pool that never runs short plans as any larger one.
     """
     assert config.max_total_tokens is not None
     page = config.page_size
-    most = sum(r.prompt_len + 2 * r.sampling.max_new_tokens + 4 * page for r in requests) + 4 * page
+    outputs = [r.sampling.max_new_tokens for r in requests]
+    most = sum(r.prompt_len for r in requests) + sum(n + min(n, CLIP_MAX_NEW_TOKENS) for n in outputs)
+    most += 4 * page * (len(requests) + 1)
     return replace(config, max_total_tokens=min(config.max_total_tokens, ceil_page(most, page)))
 
 
@@ -154,6 +168,7 @@ class _Watch:
     longest_ns: dict[ForwardMode, int] = field(default_factory=dict)
     largest_forward_tokens: int = 0
     longest_prompt_forwards: int = 0
+    over: bool = False  # nothing that comes now counts
 
     def note(self, record: ForwardRecord) -> None:
         batch, gave = record.batch, record.token_index >= 0
@@ -174,11 +189,14 @@ class _Watch:
         rids, times_ns = rids[order], times_ns[order]
         same = np.diff(rids) == 0
         first_ns = min((r.arrival_ns for r in requests), default=0)
+        gave = set(rids.tolist())
         return TrialResult(
             gaps_ns=np.diff(times_ns)[same],
             gap_rids=rids[1:][same],
             ttft_ns={
-                r.rid: r.first_token_ns - r.arrival_ns for r in requests if r.first_token_ns is not None
+                r.rid: r.first_token_ns - r.arrival_ns
+                for r in requests
+                if r.first_token_ns is not None and r.rid in gave
             },
             output_tokens=len(rids),
             span_ns=int(times_ns.max()) - first_ns if len(times_ns) else 0,

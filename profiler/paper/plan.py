@@ -81,10 +81,11 @@ def paper_plan(model: PaperModel, device: PaperDevice, *, page_size: int = 1, q:
     point = paper_point(cost, min(LARGEST_TOKENS, context), q)
     base = _base(memory, sglang_chunk, context)
     requests = standard_requests(cost, base)
-    prompt = longest_prompt(requests).prompt_len
+    long = longest_prompt(requests)
+    prompt = long.prompt_len
     memory = replace(memory, longest_prompt=prompt)
     sizes = _sizes(point, sglang_chunk, prompt, page_size)
-    rows = price_list(cost, requests, base, options_of(sizes, intervals=()), memory=memory)
+    rows = price_list(cost, requests, base, options_of(sizes, intervals=()), memory=memory, until=long.rid)
     chunked = [row for row in rows if row.options.chunk_tokens is not None]
     choice = choose(chunked, enough_tokens=point.tokens)
     return PaperPlan(model, device, point, memory, sglang_chunk, prompt, rows, choice)

@@ -198,3 +198,11 @@ def _without_weights(about: dict[str, Any]) -> dict[str, Any]:
 def test_a_trace_without_a_model_is_refused() -> None:
     with pytest.raises(ConfigError, match="tells no model"):
         memory_model(MemoryTrace({}))
+
+
+def test_other_prompts_than_the_traces_own_may_be_asked_for() -> None:
+    model = memory_model(trace_of([needing(0, 512, None)]))
+    other = model.with_prompts(30_000, 40_000)
+    assert other.activation_bytes(None) == other.forward_bytes(30_000)
+    assert other.activation_bytes(None) > other.activation_bytes(4096) == other.forward_bytes(4096)
+    assert model.with_prompts(100, 300).activation_bytes(None) == model.forward_bytes(300)

@@ -176,6 +176,24 @@ def test_a_request_ends_where_it_is_said_to_and_the_scheduler_does_not_know() ->
     )
 
 
+def test_all_is_over_with_the_end_of_the_request_it_is_tried_until() -> None:
+    requests = [request(0, 30, 400), request(1, 900, 4, 300_000), request(2, 30, 400, 10**9)]
+    for config in (config_of(64, mixed=True), config_of(None), config_of(64, disable_overlap_schedule=True)):
+        everything, found = (
+            trial(requests, config, LinearCost()),
+            trial(requests, config, LinearCost(), until=1),
+        )
+        ended_ns = 300_000 + found.ttft_ns[1] + found.gaps_ns[found.gap_rids == 1].sum()
+        assert found.span_ns == ended_ns
+        assert found.ttft_ns == {rid: everything.ttft_ns[rid] for rid in (0, 1)}
+        mine, all_mine = (each.gaps_ns[each.gap_rids == 0] for each in (found, everything))
+        assert 4 < len(mine) < len(all_mine)
+        assert mine.tolist() == all_mine[: len(mine)].tolist()
+        assert found.ttft_ns[0] + mine.sum() <= ended_ns
+        assert found.output_tokens == len(mine) + 1 + 4
+    assert trial(requests, config_of(64), LinearCost(), until=99).output_tokens == 804
+
+
 def test_the_hosts_time_stands_between_forwards_of_the_plain_loop() -> None:
     requests = [request(0, 10, 11)]
     plain = config_of(64, disable_overlap_schedule=True)

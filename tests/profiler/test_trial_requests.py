@@ -136,13 +136,31 @@ def test_the_standard_workload_is_a_long_prompt_while_six_decode(context: int, p
     resolved = EngineConfig(page_size=16).resolve(max_total_tokens=pool, context_length=context)
     requests = standard_requests(Cost(), resolved)
     assert [r.prompt_len for r in requests] == [64] * 6 + [long]
-    found = trial(requests, resolved, Cost())
-    assert found.output_tokens == 6 * 256 + 8
+    found = trial(requests, resolved, Cost(), until=6)
     assert found.longest_wait_s is not None
     assert found.longest_wait_s > long * 1e-6
+    assert (found.gap_rids == 6).sum() == 7
+
+
+@pytest.mark.parametrize("options", [{"enable_mixed_chunk": True}, {"prefill_decode_interval": 1}])
+def test_the_standard_decodes_outlast_the_long_prompt(options: dict[str, Any]) -> None:
+    """So the longest wait of mixed chunks is that behind the last of them, however small they are."""
+    for chunk in (16, 64, 1024):
+        resolved = EngineConfig(chunked_prefill_size=chunk, **options).resolve(
+            max_total_tokens=400_000, context_length=4096
+        )
+        requests = standard_requests(Cost(), resolved)
+        found = trial(requests, resolved, Cost(), until=6)
+        given = [int((found.gap_rids == rid).sum()) + 1 for rid in range(6)]
+        assert all(10 < each < request.max_new_tokens for each, request in zip(given, requests, strict=False))
+        everything = trial(requests, resolved, Cost(), until=None)
+        assert everything.ttft_ns[6] == found.ttft_ns[6]
+        assert everything.longest_wait_s == found.longest_wait_s
 
 
 def test_the_standard_workload_fits_a_small_pool() -> None:
     resolved = EngineConfig(page_size=16).resolve(max_total_tokens=6000, context_length=8192)
     requests = standard_requests(Cost(), resolved)
-    assert len(trial(requests, resolved, Cost()).ttft_ns) == 7
+    assert len(trial(requests, resolved, Cost(), until=6).ttft_ns) == 7
+    assert sum(r.prompt_len + r.max_new_tokens + 16 for r in requests) <= 6000
+    assert all(r.max_new_tokens >= 256 for r in requests[:6])
