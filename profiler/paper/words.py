@@ -3,6 +3,7 @@
 import math
 
 from profiler.paper.feed_forward import Experts
+from profiler.paper.latent import LatentAttention
 from profiler.paper.plan import PaperPlan
 from profiler.price_rows import PriceRow
 from profiler.wording import count, duration
@@ -10,6 +11,7 @@ from profiler.wording import count, duration
 __all__ = ["answer", "reasons"]
 
 NONE_LOST = 0.005  # a share of throughput that rounds to 0 %
+NOTHING = "nothing"
 MOST_EXPERTS = 0.95
 GIB = 2**30
 
@@ -29,7 +31,7 @@ def _point(plan: PaperPlan) -> str:
     span = f"of forwards of 1 to {_tokens(point.largest)}"
     price = (
         f"A chunk of {count(_chunk(start))} loses {_lost(start)} of a long prompt's best throughput "
-        f"and takes {_times(plan, start)}."
+        f"and takes {_times(plan, start)}.{_latents(plan)}"
     )
     if point.tokens is None:
         return f"Throughput still rises at the end {span}: there is no saturation point. {price}"
@@ -37,6 +39,14 @@ def _point(plan: PaperPlan) -> str:
         f"On paper {_tokens(point.tokens)} fill a forward: {point.q * 100:g} % of the best prefill "
         f"throughput {span}. {price}"
     )
+
+
+def _latents(plan: PaperPlan) -> str:
+    """Why a chunk at the point loses more than the point's forward, if attention is latent."""
+    latent = any(isinstance(layer.attention, LatentAttention) for layer, _ in plan.model.layers)
+    if not latent or plan.start.forwards == 1 or _lost(plan.start) == NOTHING:
+        return ""
+    return " Behind a prefix every chunk expands the latents of its prefix again: smaller chunks lose more."
 
 
 def _against_sglang(plan: PaperPlan) -> str:
@@ -142,7 +152,7 @@ def _chunk(row: PriceRow) -> int:
 
 def _lost(row: PriceRow) -> str:
     lost = 1 - (row.plateau_share or 0.0)
-    return "nothing" if lost < NONE_LOST else f"{lost * 100:.0f} %"
+    return NOTHING if lost < NONE_LOST else f"{lost * 100:.0f} %"
 
 
 def _tokens(number: int) -> str:

@@ -57,6 +57,7 @@ def lost(plan: PaperPlan, chunk: int) -> str:
 def test_words_come_before_numbers_and_say_where_these_are_from(plan: PaperPlan) -> None:
     assert answer(plan) == "Start with --chunked-prefill-size 512 --enable-mixed-chunk."
     point, sglang, bound, memory, source = reasons(plan)
+    assert "latents" not in point
     assert point.startswith(f"On paper {plan.point.tokens} tokens fill a forward: 95 % of the best")
     ends = "at the end of a prompt of 32,768 tokens"
     loses = f"A chunk of 512 loses {lost(plan, 512)} of a long prompt's best throughput and takes "
@@ -99,6 +100,16 @@ def test_a_mixture_says_when_its_experts_are_read_and_that_it_saturates_late() -
     assert "A token takes 8 of 128 experts: from 47 tokens on 95 % of a layer's are read" in bound
     assert told.start.options.chunk_tokens is not None
     assert told.start.options.chunk_tokens >= 2048
+
+
+def test_latent_attention_says_why_chunks_lose_more_than_the_point() -> None:
+    sizes = {"hidden_size": 7168, "num_attention_heads": 16, "num_hidden_layers": 4}
+    latents = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    model = tiny("DeepseekV3ForCausalLM", **sizes, **latents, max_position_embeddings=32768)
+    told = paper_plan(model, paper_device(model, "H200"))
+    assert lost(told, told.start.options.chunk_tokens or 0) != "nothing"
+    why = "Behind a prefix every chunk expands the latents of its prefix again: smaller chunks lose more."
+    assert reasons(told)[0].endswith(why)
 
 
 def test_throughput_that_still_rises_is_said() -> None:
