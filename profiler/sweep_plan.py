@@ -68,17 +68,20 @@ class SweepPlan:
         prefills = [SweepCase(size, prefix) for prefix in self.prefixes for size in sizes]
         return prefills + [SweepCase(rows, self.kv_tokens, decode=True) for rows in batches]
 
-    def check(self, context: int) -> None:
-        """Raise ConfigError, naming the option, when a request would be longer than the model's context."""
+    def check(self, context: int, what: str = "context") -> None:
+        """Raise ConfigError, naming the option, when a request would be longer than the model's context.
+
+        `what` is what limits it.
+        """
         longest = max(self.prefixes)
         if self.tokens and longest + self.largest >= context:
             behind = f" behind a prefix of {longest}" if longest else ""
             raise ConfigError(
-                f"--tokens: {self.largest}{behind} is beyond the model's context of {context}: give less"
+                f"--tokens: {self.largest}{behind} is beyond the model's {what} of {context}: give less"
             )
         if self.batch and self.kv_tokens + ROW_SLACK >= context:
             raise ConfigError(
-                f"--kv-tokens {self.kv_tokens} is beyond the model's context of {context}: give less"
+                f"--kv-tokens {self.kv_tokens} is beyond the model's {what} of {context}: give less"
             )
 
     @property

@@ -27,6 +27,7 @@ from ui.recording import Recording, Session
 
 if TYPE_CHECKING:
     from engine.models.loader import LoadedModel
+    from engine.shapes import ModelShape
     from ui.simulating import SimulatedDevice, SimulatedSession
 
 __all__ = ["check_output", "record", "resumed_from", "session_of", "simulated_session_of", "sweep"]
@@ -79,17 +80,19 @@ def session_of(loaded: "LoadedModel", plan: SweepPlan) -> Session:
     """The session that can run the plan on its device. ConfigError where model or memory do not allow it."""
     from engine.models.memory import free_bytes
 
-    plan.check(loaded.shape.max_position_embeddings)
+    context = _seen_context(loaded.shape, plan)
     fitting = USABLE * free_bytes(loaded.device) / kv_bytes_per_token(loaded.shape, loaded.dtype.itemsize)
-    return Session(loaded, _with_pool(plan, int(fitting), str(loaded.device)))
+    config = _with_pool(plan, int(fitting), str(loaded.device))
+    return Session(loaded, replace(config, context_length=context))
 
 
 def simulated_session_of(device: "SimulatedDevice", plan: SweepPlan) -> "SimulatedSession":
     """The same on simulated GPUs."""
     from ui.simulating import SimulatedSession
 
-    plan.check(device.checkpoint.shape.max_position_embeddings)
-    return SimulatedSession(device, _with_pool(plan, _fitting(device, plan), device.label))
+    context = _seen_context(device.checkpoint.shape, plan)
+    config = _with_pool(plan, _fitting(device, plan), device.label)
+    return SimulatedSession(device, replace(config, context_length=context))
 
 
 def check_output(output: Path, *, resume: bool) -> None:
@@ -109,6 +112,19 @@ def resumed_from(output: Path) -> Halfway:
     if trace.live:
         raise UserError(f"{trace.path}: still being written: try again when that has ended")
     return halfway(trace)
+
+
+def _seen_context(shape: "ModelShape", plan: SweepPlan) -> int:
+    """Tokens that a request may have: the model's context, or its sliding window, beyond which none is seen.
+
+    ConfigError where the plan needs more.
+    """
+    context, window = shape.max_position_embeddings, shape.sliding_window
+    plan.check(context)
+    if window is None or window >= context:
+        return context
+    plan.check(window, "sliding window")
+    return window
 
 
 def _fitting(device: "SimulatedDevice", plan: SweepPlan) -> int:

@@ -1,5 +1,6 @@
 """`chunkscope sweep`: what it measures, for how long, on what, and how it goes on."""
 
+import json
 import os
 import signal
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.tables import frame
-from tests.support.cli import call, refused, start, wait_for_rows, write_model
+from tests.support.cli import TINY_CONFIG, call, refused, start, wait_for_rows, write_model
 from traces.reader import open_trace
 from ui.errors import Interrupted
 from ui.interrupt import StopRequest
@@ -173,3 +174,15 @@ def test_a_sweep_behind_a_link_goes_on(tmp_path: Path, capfd: Capture) -> None:
     assert link.is_symlink()
     assert len(frame(open_trace(trace), "forwards")) == 2 * 8
     assert not list(tmp_path.glob("*before-resume*"))
+
+
+@pytest.mark.parametrize("executor", [SIMULATED, ()])
+def test_a_sweep_within_a_sliding_window(executor: tuple[str, ...], tmp_path: Path, capfd: Capture) -> None:
+    config = TINY_CONFIG | {"architectures": ["MistralForCausalLM"], "sliding_window": 100}
+    model = tmp_path / "config.json"
+    model.write_text(json.dumps(config))
+    args = ["sweep", "--model", model, *executor, "--repeats", 1, "-o", tmp_path / "s.chunkscope"]
+    text = "--tokens: 100 is beyond the model's sliding window of 100: give less"
+    assert text in refused(capfd, *args, "--tokens", "1:100")
+    code, _, err = call(capfd, *args, "--tokens", "90:99")
+    assert code == 0, err
