@@ -36,7 +36,7 @@ BRIEF_KEYS = (
     ("←→", "step"),
     ("]", "stall"),
     ("WASD", "view"),
-    ("3", "saturation"),
+    ("2", "saturation"),
     ("/", "find"),
     ("Enter", "state"),
     ("q", "quit"),

@@ -1,4 +1,4 @@
-"""Pages of lines over the replay: a gap taken apart, and the keys."""
+"""Pages of lines over a screen: a gap taken apart, what numbers rest on, help."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,28 +13,7 @@ from textual.widgets import Static
 from ui.tui.colours import Inks
 from ui.tui.text import Line
 
-__all__ = ["HELP", "LinesOverlay", "as_text", "overlay_cells"]
-
-HELP = (
-    ("Space", "play, pause"),
-    ("+  -", "faster, slower: 0.1 to 100 times"),
-    ("←  →", "previous, next forward"),
-    ("[  ]", "previous, next stall of at least twice the request's median gap"),
-    ("Home  End", "start, end of the trace"),
-    ("W  S", "zoom in, out at the cursor"),
-    ("A  D", "pan to earlier, later"),
-    ("f", "fit: all of the trace; follow a growing one"),
-    ("g", "go to a moment in seconds, or to a forward: #48"),
-    ("m", "mark the cursor; the axis shows the time from there"),
-    ("/  n", "search a request by name, next match"),
-    ("↑  ↓", "select a lane"),
-    ("Enter", "the selected lane's gap at the cursor, and the scheduler's state"),
-    ("r", "table of requests"),
-    ("3", "the Saturation screen: which chunk size, and what each costs"),
-    ("Esc", "clear mark, selection and message; close a page"),
-    ("q", "quit"),
-)
-
+__all__ = ["LinesOverlay", "as_text", "overlay_cells"]
 
 PAGE_CELLS = 100
 

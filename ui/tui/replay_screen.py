@@ -19,11 +19,12 @@ from ui.tui.follower import TraceGrew, follow
 from ui.tui.ink import Ink
 from ui.tui.lane_window import move_selection, reveal
 from ui.tui.layout import Layout, layout
-from ui.tui.overlays import HELP, LinesOverlay
+from ui.tui.overlays import LinesOverlay, overlay_cells
 from ui.tui.page import compose
 from ui.tui.panel import panel_lines
 from ui.tui.picture import Following, Picture
 from ui.tui.prompt import Prompt
+from ui.tui.replay_help import replay_help
 from ui.tui.request_table import RequestTable
 from ui.tui.saturation_screen import SaturationScreen
 from ui.tui.text import Line
@@ -63,7 +64,7 @@ class ReplayScreen(Screen[None]):
         Binding("slash", "ask('search')"),
         Binding("enter", "details"),
         Binding("r", "table"),
-        Binding("3", "saturation"),
+        Binding("2,3", "saturation"),
         Binding("question_mark", "help"),
         Binding("escape", "clear"),
     ]
@@ -196,9 +197,8 @@ class ReplayScreen(Screen[None]):
         self.app.push_screen(name)
 
     def action_help(self) -> None:
-        """The keys."""
-        lines: list[Line] = [[(f"{keys:<11}", Ink.ACCENT), (meaning, Ink.TEXT)] for keys, meaning in HELP]
-        self.app.push_screen(LinesOverlay(lines, self._inks))
+        """The keys, and where each number is defined."""
+        self.app.push_screen(LinesOverlay(replay_help(overlay_cells(self.size.width)), self._inks))
 
     def action_clear(self) -> None:
         """Close the line to type on, or else clear mark, selection and message."""

@@ -1,10 +1,10 @@
 """The keys of the Saturation screen, and where docs/metrics.md defines each of its numbers."""
 
 from ui.metric_entries import ENTRIES
-from ui.tui.ink import Ink
+from ui.tui.help_page import help_lines
 from ui.tui.text import Line
 
-__all__ = ["help_lines"]
+__all__ = ["saturation_help"]
 
 KEYS = (
     ("← →", "the next smaller, larger chunk"),
@@ -48,17 +48,7 @@ NUMBERS = (
 )
 """What stands on the screen, and the key of its entry."""
 
-NAME_CELLS = 13
 
-
-def help_lines() -> list[Line]:
-    """One line a key; then of each number what it is, and below that where it is defined."""
-    lines: list[Line] = [
-        [(f"{keys:<{NAME_CELLS}}", Ink.ACCENT), (meaning, Ink.TEXT)] for keys, meaning in KEYS
-    ]
-    lines += [[], [("Numbers", Ink.STRONG)]]
-    for name, key in NUMBERS:
-        entry = ENTRIES[key]
-        lines.append([(f"{name:<{NAME_CELLS}}", Ink.ACCENT), (entry.words, Ink.TEXT)])
-        lines.append([(f"{'':<{NAME_CELLS}}{entry.place}", Ink.MUTED)])
-    return lines
+def saturation_help(cells: int) -> list[Line]:
+    """The keys, then the numbers."""
+    return help_lines(KEYS, [(name, ENTRIES[key]) for name, key in NUMBERS], cells)

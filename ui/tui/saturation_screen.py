@@ -19,7 +19,7 @@ from ui.tui.basis_page import basis_page
 from ui.tui.canvas import Canvas
 from ui.tui.colours import Inks
 from ui.tui.overlays import LinesOverlay, overlay_cells
-from ui.tui.saturation_help import help_lines
+from ui.tui.saturation_help import saturation_help
 from ui.tui.saturation_page import compose_saturation
 from ui.tui.saturation_view import SaturationView
 
@@ -177,7 +177,7 @@ class SaturationScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The keys, and where each number is defined."""
-        self.app.push_screen(LinesOverlay(help_lines(), self._inks))
+        self.app.push_screen(LinesOverlay(saturation_help(overlay_cells(self.size.width)), self._inks))
 
     def _change(self, change: Callable[[], object]) -> None:
         self.view.message = ""

@@ -5,6 +5,7 @@ from textual.widgets import DataTable, Static
 
 from profiler.timeline.timeline import Timeline
 from tests.ui.tui.driving import Session, drive
+from ui.metric_entries import ENTRIES
 from ui.tui.overlays import LinesOverlay
 from ui.tui.request_table import RequestTable
 
@@ -270,6 +271,10 @@ def test_question_mark_tells_the_keys_and_q_quits(chunked: Timeline) -> None:
         text = str(use.app.screen.query_one(Static).content)
         assert "play, pause" in text
         assert "zoom in, out" in text
+        for name in ("ITL p99", "queue max", "KV peak", "budget fill", "locked", "private"):
+            assert f"\n{name:<13}" in text.partition("Numbers")[2]
+        assert "inflight_middle_chunks\n" in text
+        assert f"{ENTRIES['budgets'].words}\n{'':<13}{ENTRIES['budgets'].place}" in text
         await use.press("question_mark")
         assert use.app.screen is use.replay
         assert use.app.is_running

@@ -24,7 +24,6 @@ from tests.ui.tui.conftest import Computed
 from tests.ui.tui.driving import Session, drive
 from tests.ui.tui.test_states import contrast
 from traces.writer import TraceWriter
-from ui.metric_entries import ENTRIES
 from ui.tui.basis_page import basis_page
 from ui.tui.colours import Depth, Inks
 from ui.tui.ink import BAND, Ink
@@ -32,7 +31,6 @@ from ui.tui.price_panel import price_panel
 from ui.tui.price_table import price_lines
 from ui.tui.saturation_basis import basis_groups
 from ui.tui.saturation_charts import throughput_lines, time_lines
-from ui.tui.saturation_help import NUMBERS
 from ui.tui.saturation_page import compose_saturation
 from ui.tui.saturation_view import SaturationView
 from ui.tui.text import span_length
@@ -64,7 +62,7 @@ def test_it_tells_what_it_works_at_and_for_how_long(
     monkeypatch.setattr("profiler.advice.advise", lambda trace: computed.advice)
 
     async def act(use: Session) -> None:
-        await use.press("3")
+        await use.press("2")
         assert "fitting forwards … 0 s" in use.saturation_lines[3]
         use.clock.now_s += 7
         use.saturation.tick()
@@ -87,7 +85,7 @@ def test_a_trace_that_tells_nothing_says_why(tmp_path: Path) -> None:
         writer.append("forwards", {name: [value] for name, value in row.items()}, 1)
 
     async def act(use: Session) -> None:
-        await use.press("3")
+        await use.press("2")
         await use.until(lambda: use.saturation.view.board and not use.saturation.view.working)
         text = "\n".join(use.saturation_lines)
         assert "No saturation point: no forward here computes one prompt without a prefix." in text
@@ -106,7 +104,7 @@ def test_a_trace_that_cannot_be_read_is_named(sized: Path, tmp_path: Path, size:
     shutil.rmtree(path)
 
     async def act(use: Session) -> None:
-        await use.press("3")
+        await use.press("2")
         await use.until(lambda: use.saturation.view.lacking)
         text = "\n".join(use.saturation_lines)
         assert "gone.chunkscope: " in text
@@ -126,7 +124,7 @@ def test_prices_that_cannot_be_had_leave_the_charts(
     monkeypatch.setattr("profiler.advice.advise", advise)
 
     async def act(use: Session) -> None:
-        await use.press("3")
+        await use.press("2")
         await use.until(lambda: use.saturation.view.lacking)
         text = "\n".join(use.saturation_lines)
         assert "meta.json tells no model" in text
@@ -152,7 +150,7 @@ def test_a_growing_trace_is_computed_anew_on_demand(
         writer.append("forwards", {name: [value] for name, value in row.items()}, 1)
 
         async def act(use: Session) -> None:
-            await use.press("3")
+            await use.press("2")
             await use.until(lambda: use.saturation.view.advice)
             assert "still growing" in use.saturation_lines[0]
             assert "u update" in use.saturation_lines[-1]
@@ -235,11 +233,6 @@ def test_what_it_rests_on_is_wrapped_and_points_above_the_roof_are_counted(
     assert "above it 2 forwards, cache: a cache held a part of what is counted as moved" in text
     assert "above it 1 operator, clock: " in text
     assert "as SGLang does" in text
-
-
-def test_every_number_of_the_help_has_an_entry() -> None:
-    assert {key for _, key in NUMBERS} <= set(ENTRIES)
-    assert len(NUMBERS) == len({name for name, _ in NUMBERS})
 
 
 def prices(view: SaturationView, cells: int, rows: int = 20) -> list[str]:
