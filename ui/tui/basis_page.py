@@ -1,4 +1,4 @@
-"""What the Saturation screen rests on, in full: advice, point, prices, model, roof and FLOPs."""
+"""What the Saturation screen rests on, in full: answer, advice, point, prices, model, roof and FLOPs."""
 
 import textwrap
 from collections import Counter
@@ -9,6 +9,7 @@ from profiler.roofline_above import WHY_ABOVE, AboveReason
 from ui import words
 from ui.si_words import bandwidth, dtype_word, flop_rate
 from ui.tui.ink import Ink
+from ui.tui.saturation_answer import headline
 from ui.tui.saturation_basis import model_basis, point_basis
 from ui.tui.saturation_view import SaturationView
 from ui.tui.text import Line
@@ -25,7 +26,8 @@ def basis_page(view: SaturationView, cells: int) -> list[Line]:
     """Names and what is known of them, wrapped to so many cells."""
     from profiler import advice_words  # loads scipy, as the advice did
 
-    parts: list[tuple[str, Iterable[tuple[str, str]]]] = []
+    said = "".join(text for text, _ in headline(view, brief=False))
+    parts: list[tuple[str, Iterable[tuple[str, str]]]] = [(said, ())]
     if view.advice is not None:
         parts.append((advice_words.answer(view.advice), [("", s) for s in advice_words.reasons(view.advice)]))
     parts.append(("What the point rests on", point_basis(view)))
@@ -46,7 +48,7 @@ def basis_page(view: SaturationView, cells: int) -> list[Line]:
 def _wrapped(name: str, text: str, cells: int) -> Iterator[Line]:
     """The name once, and the text beside it; a sentence without a name takes the whole width."""
     room = NAME_CELLS if name else 0
-    for i, line in enumerate(textwrap.wrap(text, max(cells - room, 1))):
+    for i, line in enumerate(textwrap.wrap(text, max(cells - room, 1), break_on_hyphens=False)):
         yield [(f"{'' if i else name:<{room}}", Ink.MUTED), (line, Ink.TEXT)]
 
 

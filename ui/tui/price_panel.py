@@ -1,7 +1,6 @@
 """The right half of the Saturation screen: price list, advice in words, and limits as sliders."""
 
 import math
-import textwrap
 from collections.abc import Iterator
 
 from ui import words
@@ -9,9 +8,12 @@ from ui.tui.ink import BAND, Ink
 from ui.tui.limit_steps import LEAST_S, MOST_DECODES, MOST_S
 from ui.tui.price_table import policy_words, price_lines, table_rows
 from ui.tui.saturation_view import DECODES, KNOBS, SaturationView
-from ui.tui.text import Line, between, fit, together
+from ui.tui.text import Line, between, cut, fit, together, wrapped
 
-__all__ = ["price_panel"]
+__all__ = ["MORE", "price_panel"]
+
+MORE = "… Enter: more"
+"""The end of words that there is no more room for."""
 
 NAMES = {"itl_max_s": "ITL, longest", "itl_p99_s": "ITL p99", "ttft_p99_s": "TTFT p99", DECODES: "decodes"}
 NAME_CELLS, VALUE_CELLS = 13, 9
@@ -30,7 +32,8 @@ def price_panel(view: SaturationView, cells: int, rows: int, *, wide: bool) -> l
     room = rows - 1 - len(limits)
     least = min(len(advice), LEAST_ADVICE[wide] + 2 * len(gap))
     prices = price_lines(view, cells, min(table_rows(view, cells), room - least))
-    return _filled([_head(view, cells), *prices, *advice[: room - len(prices)]], limits, cells, rows)
+    advice = cut(advice, room - len(prices), cells, MORE)
+    return _filled([_head(view, cells), *prices, *advice], limits, cells, rows)
 
 
 def _filled(lines: list[Line], last: list[Line], cells: int, rows: int) -> list[Line]:
@@ -94,5 +97,4 @@ def _place(view: SaturationView, knob: str) -> tuple[float | None, str]:
 
 
 def _wrapped(text: str, cells: int, ink: Ink) -> Iterator[Line]:
-    for line in textwrap.wrap(text, cells):
-        yield [(line, ink)]
+    yield from wrapped([(text, ink)], cells)

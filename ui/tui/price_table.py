@@ -27,8 +27,12 @@ class _Column(NamedTuple):
 def price_lines(view: SaturationView, cells: int, rows: int) -> list[Line]:
     """Heads, as many rows as there is room for around the selected one, and what the crosses mean."""
     columns = _columns(view, cells)
-    shown = _window(view, rows - 1 - len(note_lines(view, cells, len(view.rows))))
-    notes = note_lines(view, cells, len(view.rows) - len(shown))
+    notes = note_lines(view, cells, 0)
+    if rows < table_rows(view, cells):
+        notes = note_lines(view, cells, len(view.rows))
+    shown = _window(view, rows - 1 - len(notes))
+    if len(shown) < len(view.rows):
+        notes = note_lines(view, cells, len(view.rows) - len(shown))
     return [_heads(columns, cells), *(_row(view, row, columns, cells) for row in shown), *notes]
 
 

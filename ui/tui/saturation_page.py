@@ -6,12 +6,13 @@ from ui import words
 from ui.tui.head import PRODUCT, badge, tab_line
 from ui.tui.ink import Ink
 from ui.tui.layout import LEAST_HEIGHT, LEAST_WIDTH
-from ui.tui.price_panel import price_panel
+from ui.tui.price_panel import MORE, price_panel
+from ui.tui.saturation_answer import headline
 from ui.tui.saturation_basis import basis_groups, price_groups
 from ui.tui.saturation_charts import chart_basis, throughput_lines, time_lines, tokens_axis_line
 from ui.tui.saturation_layout import SaturationLayout, saturation_layout
 from ui.tui.saturation_view import SaturationView
-from ui.tui.text import Line, between, fit, shown, span_length, together
+from ui.tui.text import Line, between, cut, fit, shown, span_length, together, wrapped
 
 __all__ = ["compose_saturation"]
 
@@ -50,10 +51,12 @@ def _head(view: SaturationView, place: SaturationLayout) -> list[Line]:
     name = shown(view.name, place.width - 70 if place.wide else 24)
     left: Line = [(f" {PRODUCT}", Ink.BAR_STRONG), (f"  {name}", Ink.BAR)]
     title = between(left, [*right, (" ", Ink.BAR)], place.width, Ink.BAR)
-    answer: Line = [(" ", Ink.BLANK), *_answer(view, brief=not place.wide)]
-    if not place.wide:
-        return [title, tab_line(place.width, "Saturation"), answer]
-    return [title, tab_line(place.width, "Saturation"), [], answer, _rule(place.width)]
+    tabs = tab_line(place.width, "Saturation")
+    rows, cells = (2, place.width - 2) if place.wide else (1, place.width - 1)
+    said = cut(wrapped(headline(view, brief=not place.wide), cells), rows, cells, MORE)
+    above: list[Line] = [[]] * (rows - len(said))
+    head = [title, tabs, *above, *([(" ", Ink.BLANK), *line] for line in said)]
+    return [*head, _rule(place.width)] if place.wide else head
 
 
 def _points(view: SaturationView) -> Iterator[Line]:
@@ -63,37 +66,6 @@ def _points(view: SaturationView) -> Iterator[Line]:
         yield [(f"{sizes}, {words.plural(report.found.num_points, 'forward')}", Ink.BAR)]
     if view.growing:
         yield [("still growing", Ink.BAR_ACCENT)]
-
-
-def _answer(view: SaturationView, *, brief: bool) -> Line:
-    """How many tokens fill a forward, and what the advised chunk gives up."""
-    from profiler import saturation_words  # loads scipy, as what it words did
-
-    report = view.report
-    if report is None:
-        return [(view.progress, Ink.STRONG) if view.working else (view.lacking, Ink.BAD)]
-    first, dot, rest = saturation_words.answer(report).partition(". ")
-    if view.advice is None:
-        return [(first + dot, Ink.STRONG), (rest, Ink.ACCENT)]
-    if not dot:  # the forwards tell no point
-        about = f"about {words.plural(view.advice.point.tokens, 'token')} fill one forward"
-        said = f"By the cost model {about}."
-        few = brief and report.found.status == "too_few_points"
-        return [(f"{'Too few sizes.' if few else first} ", Ink.STRONG), (said, Ink.ACCENT)]
-    return [(first + dot, Ink.STRONG), (_of_advised(view, brief=brief), Ink.ACCENT)]
-
-
-def _of_advised(view: SaturationView, *, brief: bool) -> str:
-    """What the advised chunk reaches and takes, as its row of the price list says."""
-    row = view.advised
-    if row is None:
-        return "No option keeps the limits."
-    size = row.options.chunk_tokens
-    name = "Whole prompts" if size is None else f"Chunk {words.count(size)}"
-    share = words.UNKNOWN if row.plateau_share is None else f"{row.plateau_share * 100:.0f} %"
-    best = "of the best" if brief else "of the best for a long prompt"
-    last = words.seconds(row.last_forward_s)
-    return f"{name}: {share} {best}, up to {last}{'' if brief else ' a forward'}."
 
 
 def _body(view: SaturationView, place: SaturationLayout) -> list[Line]:

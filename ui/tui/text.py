@@ -1,5 +1,6 @@
 """Text measured in cells: spans of one ink, clipped, padded and put at the two ends of a line."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -13,12 +14,14 @@ __all__ = [
     "Span",
     "between",
     "clip",
+    "cut",
     "fit",
     "instant",
     "isolated",
     "shown",
     "span_length",
     "together",
+    "wrapped",
 ]
 
 Span = tuple[str, int]  # text, ink
@@ -85,6 +88,30 @@ def together(groups: Iterable[Line], cells: int, gap: int = 2, ink: Ink = Ink.BL
         if span_length(line) + span_length(more) <= cells:
             line += more
     return line
+
+
+def wrapped(spans: Sequence[Span], cells: int) -> list[Line]:
+    """The spans in lines of at most so many cells, broken at spaces; a longer word is clipped."""
+    lines: list[Line] = [[]]
+    for text, ink in spans:
+        for part in re.findall(r" *[^ ]+| +$", text):
+            if span_length(lines[-1]) + cell_len(part) > cells:
+                lines.append([])
+            word = clip(part if lines[-1] else part.lstrip(), cells)
+            if lines[-1] and lines[-1][-1][1] == ink:
+                lines[-1][-1] = (lines[-1][-1][0] + word, ink)
+            elif word:
+                lines[-1].append((word, ink))
+    return [line for line in lines if line]
+
+
+def cut(lines: Sequence[Line], rows: int, cells: int, end: str) -> list[Line]:
+    """At most so many of the lines; where some are left out, the last one has `end` behind its words."""
+    if rows <= 0 or len(lines) <= rows:
+        return list(lines[: max(rows, 0)])
+    *kept, last = lines[:rows]
+    words = wrapped(last, cells - cell_len(end) - 1)[:1]
+    return [*kept, [*(words[0] if words else []), (f" {end}", Ink.MUTED)]]
 
 
 def between(left: Sequence[Span], right: Sequence[Span], cells: int, ink: Ink = Ink.BLANK) -> Line:

@@ -283,3 +283,22 @@ def test_a_cross_that_the_margin_makes_says_so(view: SaturationView, computed: C
     assert "✕ breaks a limit, with up to 20 % added, as measured forwards miss the model" in told
     assert f"ITL max {raised} with a margin of 20 %, over {duration(limit_s)}" in told
     assert f"✕ ITL max {raised} with +20 %" in "\n".join(prices(view, 40))
+
+
+def test_a_long_answer_takes_two_lines_and_what_is_cut_says_where_the_rest_is(
+    view: SaturationView, computed: Computed
+) -> None:
+    view.board = replace(
+        computed.board, report=replace(computed.board.report, found=Saturation("too_few_points", 0.95))
+    )
+    lines = text_of(compose_saturation(view, 120, 40)).splitlines()
+    assert "By the cost model" in " ".join(lines[2:4])
+    said = " ".join(" ".join(lines[2:4]).split())
+    assert said.endswith("fill one forward.")
+    assert "…" not in said
+    view.set(limits=Limits(itl_max_s=1e-3))
+    compact = text_of(compose_saturation(view, 80, 20))
+    assert "… Enter: more" in compact
+    full = " ".join(text_of(basis_page(view, 75)).split())
+    assert said in full
+    assert "Without limits it is" in full

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ui.tui.glyphs import to_ascii
-from ui.tui.text import between, clip, fit, shown, span_length
+from ui.tui.ink import Ink
+from ui.tui.text import Line, between, clip, cut, fit, shown, span_length, wrapped
 
 HOSTILE = (
     "<b>bold</b><script>alert(1)</script>",
@@ -58,3 +59,30 @@ def test_ascii_is_ascii_and_as_wide(text: str) -> None:
     plain = to_ascii(text)
     assert plain.isascii()
     assert cell_len(plain) == cell_len(text)
+
+
+def test_words_are_wrapped_at_spaces_and_keep_their_inks() -> None:
+    said: Line = [("one two ", Ink.STRONG), ("three", Ink.ACCENT)]
+    assert wrapped(said, 13) == [said]
+    assert wrapped(said, 8) == [[("one two ", Ink.STRONG)], [("three", Ink.ACCENT)]]
+    assert wrapped(said, 7) == [[("one two", Ink.STRONG)], [("three", Ink.ACCENT)]]
+    assert wrapped([("a longest", Ink.TEXT)], 4) == [[("a", Ink.TEXT)], [("lon…", Ink.TEXT)]]
+    assert wrapped([("", Ink.TEXT)], 4) == []
+
+
+@given(st.lists(st.tuples(st.text("ab 漢", max_size=30), st.sampled_from([1, 2]))), st.integers(2, 40))
+def test_wrapped_lines_fit_and_hold_every_word(spans: Line, cells: int) -> None:
+    lines = wrapped(spans, cells)
+    assert all(0 < span_length(line) <= cells for line in lines)
+    text = "".join(text for text, _ in spans)
+    if all(cell_len(word) <= cells for word in text.split()):
+        assert "".join(part for line in lines for part, _ in line).replace(" ", "") == text.replace(" ", "")
+
+
+def test_lines_that_are_cut_say_where_the_rest_is() -> None:
+    lines: list[Line] = [[("one two", Ink.TEXT)], [("three four", Ink.TEXT)], [("five", Ink.TEXT)]]
+    assert cut(lines, 3, 14, "… more") == lines
+    kept, last = cut(lines, 2, 14, "… more")
+    assert kept == lines[0]
+    assert last == [("three", Ink.TEXT), (" … more", Ink.MUTED)]
+    assert cut(lines, 0, 14, "… more") == []
