@@ -82,7 +82,7 @@ class RooflineCost:
         if not whole_s <= MAX_TIME_S:
             longest = OPERATORS[parts_s.index(max(parts_s))]
             raise ConfigError(
-                f"a forward takes {whole_s:.2g} s of simulated time, most of it {longest}, and the most is "
+                f"a forward takes {whole_s:.3g} s of simulated time, most of it {longest}, and the most is "
                 f"{MAX_TIME_S:.0e} s: give higher peaks, a --profile of shorter times, or less work"
             )
         return whole_s

@@ -190,10 +190,10 @@ def saturation_point(found: Summary) -> str:
         )
     if found["status"] == "not_saturated":
         return (
-            f"Forwards do not saturate within the sizes seen: throughput still rises at its end ({layout})."
+            f"Forwards do not saturate within the sizes seen: throughput still rises at their end ({layout})."
         )
-    sizes = count(found["num_sizes"])
-    return f"The saturation point is not known: {sizes} sizes of forwards, 8 are needed ({layout})."
+    sizes = f"{count(found['num_sizes'])} size" + ("" if found["num_sizes"] == 1 else "s")
+    return f"The saturation point is not known: {sizes} of forwards, 8 are needed ({layout})."
 
 
 def _ran(forwards: int) -> str:

@@ -104,7 +104,7 @@ class PaperCost:
             return whole_s
         longest = max(parts_s, key=lambda name: parts_s[name])
         raise ConfigError(
-            f"a forward takes {whole_s:.2g} s on paper, most of it {longest}, and the most is "
+            f"a forward takes {whole_s:.3g} s on paper, most of it {longest}, and the most is "
             f"{MAX_TIME_S:.0e} s: give higher peaks, a --profile of shorter times, or a smaller model"
         )
 

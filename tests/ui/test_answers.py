@@ -165,6 +165,14 @@ def test_a_flipped_byte_is_bad_input(recorded: Path, capfd: Capture) -> None:
         assert "rows.arrow" in refused(capfd, command, recorded)
 
 
+def test_check_reads_the_tables_that_no_rule_reads(recorded: Path, capfd: Capture) -> None:
+    file = recorded / "rank-0/pages.arrow"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    file.write_bytes(content)
+    assert "pages.arrow" in refused(capfd, "check", recorded)
+
+
 def test_a_truncated_trace_is_bad_input(recorded: Path, capfd: Capture) -> None:
     file = recorded / "rank-0/forwards.arrow"
     file.write_bytes(file.read_bytes()[:-50])

@@ -28,11 +28,15 @@ def command(traces: tuple[Path, ...], as_json: bool) -> int:
     """
     from profiler.invariants import check_trace
     from traces.reader import open_trace
+    from traces.schema import TABLES
     from ui.tables import print_json, reporter, say
 
     reports = []
     for path in traces:
-        report = check_trace(open_trace(path))
+        trace = open_trace(path)
+        for table in TABLES:
+            trace.table(table)  # damage shows when it is read, also where no rule reads it
+        report = check_trace(trace)
         reports.append((path, report))
         if not as_json:
             for line in _lines(path, report):
