@@ -40,6 +40,7 @@ class Advice:
     workload: TriedWorkload
     config: EngineConfig  # that the rows' options are put into
     memory: MemoryModel | None
+    num_traces: int = 1  # whose forwards tell times and point
 
     @property
     def enough_tokens(self) -> int:
@@ -53,6 +54,27 @@ class Advice:
     def under(self, limits: Limits) -> "Advice":
         """The same advice under other limits."""
         return replace(self, choice=self.choose(limits))
+
+    def decodes_break(self, binding: Binding) -> bool:
+        """Whether a decode forward alone, with its margin, is longer than a limit on waits."""
+        least_s = (binding.best.decode_forward_s or 0.0) * (1 + self.margins.decode)
+        return binding.limit != "ttft_p99_s" and least_s > binding.limit_s
+
+    @property
+    def smaller_may_help(self) -> bool:
+        """Whether the smallest chunk comes nearest to a limit on waits that a smaller one may keep."""
+        return any(
+            each.alone
+            and each.limit != "ttft_p99_s"
+            and each.best.options.chunk_tokens == self.smallest
+            and not self.decodes_break(each)
+            for each in self.choice.bindings
+        )
+
+    @property
+    def smallest(self) -> int:
+        """The smallest chunk of the list, in tokens; without chunks the longest prompt."""
+        return min(row.options.chunk_tokens or self.workload.longest_prompt for row in self.rows)
 
     def interval(self) -> tuple[int, int] | None:
         """Chunk sizes as good as the one chosen, in whole pages; None without a choice or for whole prompts.
@@ -122,8 +144,18 @@ def advise(
         basis, workload, base, _memory(source, workload), intervals, ceil_page(point.tokens, base.page_size)
     )
     rows, margins = lists.priced(sizes)
-    advice = Advice(choose(rows), rows, point, measured, basis, margins, workload, base, lists.memory)
-    advice = advice.under(limits)
+    advice = Advice(
+        choose(rows),
+        rows,
+        point,
+        measured,
+        basis,
+        margins,
+        workload,
+        base,
+        lists.memory,
+        num_traces=len(everything),
+    ).under(limits)
     return advice if chunks else _with_smaller(advice, lists)
 
 
@@ -166,9 +198,8 @@ def _with_smaller(advice: Advice, lists: _Lists) -> Advice:
     """The advice with ever smaller chunks, while no row keeps a limit on waits and a smaller one may."""
     page, align = advice.config.page_size, advice.config.truncation_align_size or 1
     for _ in range(SMALLER_SIZES):
-        smallest = min(row.options.chunk_tokens or advice.workload.longest_prompt for row in advice.rows)
-        size = ceil_page(max(smallest // 2, align), page)
-        if size >= smallest or not any(_smaller_may_help(each, smallest) for each in advice.choice.bindings):
+        size = ceil_page(max(advice.smallest // 2, align), page)
+        if size >= advice.smallest or not advice.smaller_may_help:
             return advice
         (whole, *smaller), margins = lists.priced([size])
         advice = replace(
@@ -177,13 +208,6 @@ def _with_smaller(advice: Advice, lists: _Lists) -> Advice:
             margins=advice.margins.joined(margins),
         ).under(advice.choice.limits)
     return advice
-
-
-def _smaller_may_help(binding: Binding, smallest: int) -> bool:
-    """Whether the smallest chunk comes nearest to a limit on waits that a decode forward alone would keep."""
-    on_waits = binding.alone and binding.limit != "ttft_p99_s"
-    least_s = binding.best.decode_forward_s or 0.0
-    return on_waits and binding.best.options.chunk_tokens == smallest and least_s < binding.limit_s
 
 
 def _memory(trace: TraceLike, workload: TriedWorkload) -> MemoryModel | None:

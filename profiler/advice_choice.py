@@ -35,12 +35,11 @@ class Margins:
 
     def of(self, row: PriceRow, limit: str) -> float:
         """What a row's number for this limit may have to be raised by; 0 for one that is unknown."""
-        value = _value(row, limit)
-        if not value:
-            return 0.0
-        slower = self.slower.get(row.options)
-        queued = None if slower is None else _value(slower, limit)
-        return max(self._alone(row, limit, value), 0.0 if queued is None else queued / value - 1)
+        return self._largest(row, limit)[0]
+
+    def source(self, row: PriceRow, limit: str) -> str:
+        """What makes the margin of a row's number that large, in words."""
+        return self._largest(row, limit)[1]
 
     def value(self, row: PriceRow, limit: str) -> float | None:
         """A row's number for this limit with its margin, in seconds."""
@@ -62,13 +61,23 @@ class Margins:
             {**self.slower, **other.slower},
         )
 
-    def _alone(self, row: PriceRow, limit: str, value: float) -> float:
+    def _largest(self, row: PriceRow, limit: str) -> tuple[float, str]:
+        value, chunk = _value(row, limit), row.options.chunk_tokens
+        if not value:
+            return 0.0, "unknown"
         if limit == "ttft_p99_s":
-            return self.sums.get(row.options.chunk_tokens, 0.0)
-        if value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
-            return self.decode
-        alone = self.prompts.get(row.options.chunk_tokens, 0.0)
-        return max(alone, self.short) if limit == "itl_p99_s" else alone
+            found = [(self.sums.get(chunk, 0.0), "many such forwards")]
+        elif value <= LIKE_DECODE * (row.decode_forward_s or 0.0):
+            found = [(self.decode, "decode forwards")]
+        else:
+            found = [(self.prompts.get(chunk, 0.0), "one such forward")]
+            found += [(self.short, "short prompts' forwards, too")] if limit == "itl_p99_s" else []
+        slower = self.slower.get(row.options)
+        queued = None if slower is None else _value(slower, limit)
+        if queued is not None:
+            found.append((queued / value - 1, "where every forward is slower"))
+        largest = max(margin for margin, _ in found)
+        return largest, next(source for margin, source in found if margin >= largest - SAME_SHARE)
 
 
 def _value(row: PriceRow, limit: str) -> float | None:

@@ -47,6 +47,7 @@ class MemoryModel:
     memory_bytes: int | None  # of the device; None is unknown
     facts: MemoryFacts
     setting: Setting
+    on_cpu: bool  # whose memory other programs share
 
     def with_memory(self, memory_bytes: int) -> "MemoryModel":
         """The same on a device with a memory of this size."""
@@ -140,4 +141,5 @@ def memory_model(trace: TraceLike) -> MemoryModel:
         memory_bytes=device_bytes(trace.meta),
         facts=memory_facts(trace, setting),
         setting=setting,
+        on_cpu=on_cpu,
     )

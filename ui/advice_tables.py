@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profiler.advice import Advice
-from profiler.advice_words import LIMIT_WORDS, option_words
+from profiler.advice_names import LIMIT_WORDS, option_words
 from profiler.price_rows import PriceRow
 from ui.si_words import percent
 from ui.words import UNKNOWN, binary_bytes, count, seconds
@@ -34,18 +34,23 @@ def print_prices(advice: Advice) -> None:
 
 
 def price_table(advice: Advice) -> Table:
-    """A line for each set of options, the chosen one marked; what a line breaks of the limits stands last."""
+    """A line for each set of options, the chosen one marked; what a line breaks of the limits stands last.
+
+    A column of which nothing is known is left out.
+    """
     limited = any(getattr(advice.choice.limits, name) is not None for name in LIMIT_WORDS)
-    heads = (*HEADS, "breaks") if limited else HEADS
+    cells = [_cells(row) for row in advice.rows]
+    told = [at for at in range(len(HEADS) - 1) if any(each[at] != UNKNOWN for each in cells)]
+    heads = [HEADS[0], *(HEADS[at + 1] for at in told), *(["breaks"] if limited else [])]
     table = Table(box=None, padding=(0, 1), pad_edge=False)
     for at, head in enumerate(heads):
         table.add_column(Text(head), justify="left" if at == 0 else "right", no_wrap=True)
-    for row in advice.rows:
-        cells = [_name(advice, row), *_cells(row)]
+    for row, values in zip(advice.rows, cells, strict=True):
+        line = [_name(advice, row), *(values[at] for at in told)]
         if limited:
             broken = row.breaks(advice.margins.tightened(row, advice.choice.limits))
-            cells.append(", ".join(LIMIT_WORDS[name] for name in broken))
-        table.add_row(*[Text(cell) for cell in cells], style="bold" if row == advice.choice.row else "")
+            line.append(", ".join(LIMIT_WORDS[name] for name in broken))
+        table.add_row(*[Text(cell) for cell in line], style="bold" if row == advice.choice.row else "")
     return table
 
 

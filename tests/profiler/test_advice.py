@@ -11,6 +11,7 @@ from engine.errors import ConfigError
 from engine.request import Request, SamplingParams
 from profiler.advice import Advice, advise
 from profiler.advice_choice import VALUES
+from profiler.advice_names import LIMIT_WORDS, limit_words, option_words
 from profiler.advice_point import Point, point_by_model
 from profiler.advice_words import answer, basis, reasons
 from profiler.advice_workload import base_config
@@ -142,7 +143,7 @@ def test_words_say_what_to_take_and_why(advice: Advice) -> None:
     assert answer(advice) == f"Take {' '.join(chosen.options.arguments())}."
     assert any(line.startswith("Longest decode wait ") for line in reasons(advice))
     within = advice.under(Limits(itl_max_s=10))
-    assert any("with a margin of" in line and "within 10.00 s" in line for line in reasons(within))
+    assert any("with a margin of" in line and "within 10 s" in line for line in reasons(within))
     facts = dict(basis(advice))
     assert facts["workload"] == f"the trace's {advice.workload.of_requests} requests"
     assert facts["forward times"].startswith("fitted to ")
@@ -152,11 +153,11 @@ def test_words_say_what_to_take_and_why(advice: Advice) -> None:
 @pytest.mark.parametrize(
     ("limits", "start"),
     [
-        (Limits(itl_max_s=1e-4), "No option meets ITL max 0.10 ms: a decode forward alone takes "),
-        (Limits(ttft_p99_s=1e-4), "No option meets TTFT p99 0.10 ms: the least TTFT p99 is "),
+        (Limits(itl_max_s=1e-4), "No option meets ITL max 0.1 ms: a decode forward alone takes "),
+        (Limits(ttft_p99_s=1e-4), "No option meets TTFT p99 0.1 ms: the least TTFT p99 is "),
         (
             Limits(itl_p99_s=1e-4, ttft_p99_s=1e-4),
-            "No option meets ITL p99 0.10 ms and TTFT p99 0.10 ms: a decode forward alone takes ",
+            "No option meets ITL p99 0.1 ms and TTFT p99 0.1 ms: a decode forward alone takes ",
         ),
     ],
 )
@@ -218,3 +219,72 @@ def _arguments(advice: Advice) -> str:
 def _apart(advice: Advice) -> bool:
     bindings: Sequence[object] = advice.choice.bindings
     return bool(bindings) and not advice.choice.bindings[0].alone and len(bindings) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (36.0, "36 s"),
+        (0.2, "200 ms"),
+        (1e-4, "0.1 ms"),
+        (1.25, "1.25 s"),
+        (0.0605, "60.5 ms"),
+        (1e6, "1,000,000 s"),
+    ],
+)
+def test_a_limit_is_repeated_as_it_was_given(seconds: float, said: str) -> None:
+    assert limit_words(seconds) == said
+
+
+def test_words_say_whose_the_point_is(advice: Advice, trace: Trace) -> None:
+    span = f"{advice.point.tokens:,} tokens [{advice.point.low:,}, {advice.point.high:,}]"
+    assert f"{span} by the cost model fitted to the forwards of the run" in reasons(advice)[0]
+    two = advise([trace, trace], chunks=(512,))
+    assert "by the cost model fitted to the forwards of all 2 runs together" in reasons(two)[0]
+    assert "in all 2 runs together" in dict(basis(two))["point"]
+    own = replace(two, point=Point(427, 427, 427, by_points=True, num_sizes=9))
+    assert "427 tokens by the forwards of all 2 runs together" in reasons(own)[0]
+    assert dict(basis(own))["point"].startswith("427 tokens, of 9 sizes of ")
+    alone = replace(own, num_traces=1)
+    assert "at 427 tokens: " in reasons(alone)[0] or "at 427 tokens." in reasons(alone)[0]
+    exact = replace(alone, basis=replace(own.basis, model=None), point=replace(own.point, by_points=False))
+    assert "427 tokens by the run's own cost model" in reasons(exact)[0]
+
+
+def test_the_margins_told_are_those_of_the_sentences(advice: Advice) -> None:
+    limits = Limits(itl_max_s=10.0, itl_p99_s=10.0, ttft_p99_s=36.0)
+    within = advice.under(limits)
+    assert within.choice.row is not None
+    told = dict(basis(within))["margins"]
+    assert told.startswith(f"of {option_words(within.choice.row.options)}, ")
+    for name, words in LIMIT_WORDS.items():
+        margin = f"{within.margins.of(within.choice.row, name) * 100:.0f} %"
+        (sentence,) = (each for each in reasons(within) if each.startswith(words))
+        assert f"with a margin of {margin}: within " in sentence
+        assert f"{words} {margin} ({within.margins.source(within.choice.row, name)})" in told
+
+
+def test_no_smaller_chunk_is_hoped_for_where_decodes_alone_are_too_slow(advice: Advice) -> None:
+    decode_s = min(row.decode_forward_s or 9.9 for row in advice.rows)
+    hopeless = advice.under(Limits(itl_max_s=decode_s * (1 + advice.margins.decode) * 0.999))
+    assert hopeless.choice.row is None
+    assert not hopeless.smaller_may_help
+    assert "a decode forward alone takes " in answer(hopeless)
+    least_s = min(advice.margins.value(row, "itl_max_s") or 9.9 for row in advice.rows)
+    hopeful = advice.under(Limits(itl_max_s=0.98 * least_s))
+    assert hopeful.smaller_may_help
+    assert "the least ITL max is " in answer(hopeful)
+    assert not advice.under(Limits(ttft_p99_s=1e-4)).smaller_may_help
+    assert not advice.smaller_may_help
+
+
+def test_what_is_unknown_in_every_row_is_said_once(advice: Advice) -> None:
+    assert "KV tokens" not in dict(basis(advice))
+    assert advice.memory is not None
+    rows = tuple(replace(row, kv_tokens=None) for row in advice.rows)
+    for memory, said in (
+        (replace(advice.memory, on_cpu=True), "on a CPU"),
+        (replace(advice.memory, memory_bytes=None), "size of the device's memory"),
+        (None, "tells no model"),
+    ):
+        assert said in dict(basis(replace(advice, rows=rows, memory=memory)))["KV tokens"]

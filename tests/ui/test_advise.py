@@ -141,7 +141,7 @@ def test_an_impossible_limit_is_named(trace: Path, capfd: Capture) -> None:
     told = advised(capfd, trace, *size, "--ttft-p99", "1ms")
     assert told["recommended"] is None
     assert told["binding"][0]["limit"] == "ttft_p99_s"
-    assert told["answer"].startswith("No option meets TTFT p99 1.0 ms: the least TTFT p99 is ")
+    assert told["answer"].startswith("No option meets TTFT p99 1 ms: the least TTFT p99 is ")
 
 
 def test_smaller_chunks_are_tried_while_they_may_keep_a_limit(trace: Path, capfd: Capture) -> None:
@@ -163,6 +163,20 @@ def test_people_get_words_first_and_the_table_second(trace: Path, capfd: Capture
     assert any(line.startswith("  whole prompts") for line in lines[table:])
     assert "the run's own simulated cost model" in out
     assert "…" not in out
+
+
+def test_a_column_of_which_nothing_is_known_is_left_out(run: Run, tmp_path: Path, capfd: Capture) -> None:
+    bare = tmp_path / "bare.chunkscope"
+    simulate(run._replace(trace=bare))
+    assert "tokens" in call(capfd, "advise", bare, *SIZES).out
+    hardware = open_trace(bare).meta["hardware"]
+    peaks = {key: value for key, value in hardware["peaks"].items() if key != "memory_bytes"}
+    update_sealed_meta(bare, {"hardware": hardware | {"peaks": peaks}})
+    lines = call(capfd, "advise", bare, *SIZES).out.splitlines()
+    head = next(line for line in lines if line.startswith("options"))
+    assert "tions" in head
+    assert "tokens" not in head
+    assert any(line.startswith("KV tokens ") and "memory" in line for line in lines)
 
 
 def test_a_sweep_is_priced_by_a_standard_workload(run: Run, tmp_path: Path, capfd: Capture) -> None:
