@@ -338,7 +338,7 @@ def test_files_that_never_end_are_not_read(
 @pytest.mark.parametrize(
     ("chunk", "text"),
     [
-        (-1, "a forward takes 3e+08 s of simulated time"),
+        (-1, "a forward takes 3.04e+08 s of simulated time"),
         (512, "the run takes more than 1e+08 s of simulated"),
     ],
 )
