@@ -18,6 +18,7 @@ from traces.writer import TraceWriter
 from ui.palette import THEMES
 from ui.web.app import create_app
 from ui.web.limit_query import steps
+from ui.web.pages.saturation_layout import READING
 
 POINTS = "#saturation-throughput .scatterlayer .point"
 PEAKS = {"dtype": "bfloat16", "flops_per_s": 1e6, "bytes_per_s": 1e6}
@@ -52,6 +53,22 @@ def own_url(paths: dict[str, Path]) -> Iterator[str]:
         yield f"{address}/saturation"
 
 
+WATCH = """() => {
+  const part = (name) => document.getElementById(`saturation-${name}`);
+  globalThis.watched = [];
+  const note = () => watched.push({
+    ...Object.fromEntries(
+      ["answer", "price", "advice", "prices", "prices-note"].map((name) => [name, part(name).textContent]),
+    ),
+    working: !part("working").hidden,
+  });
+  note();
+  const all = { subtree: true, childList: true, characterData: true, attributes: true };
+  new MutationObserver(note).observe(document.querySelector("main"), all);
+}"""
+"""Keeps what each change of the page leaves to be read."""
+
+
 def prices(page: Page) -> Locator:
     return page.locator("#saturation-prices tbody tr")
 
@@ -77,8 +94,16 @@ def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, 
     expect(rows).to_have_count(10)
     expect(rows.last).to_contain_text("1,024")
     expect(page.locator("#saturation-batches")).to_contain_text("no forward here has decode rows alone")
+    expect(page.locator("#saturation-advice")).to_contain_text("Take ")
+    page.evaluate(WATCH)
     page.get_by_label("Chunked + mixed").check()
     expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
+    before, *after = page.evaluate("watched")
+    assert before["advice"]
+    between = [seen for seen in after if seen["answer"] == READING]
+    blank = {"answer": READING, "price": "", "advice": "", "prices": "", "prices-note": "", "working": True}
+    assert between[-1] == blank
+    assert before["advice"] not in [seen["advice"] for seen in after[after.index(blank) :]]
     assert query(page)["sat"] == ["2"]
     page.reload()
     expect(page.get_by_label("Chunked + mixed")).to_be_checked()

@@ -123,7 +123,7 @@ def test_every_callback_speaks_of_what_the_page_has(runs: list[Timeline]) -> Non
     known = ids(app.layout)
     told = [end["id"] for callback in app._callback_list for end in callback["inputs"] + callback["state"]]
     assert {*told} <= known
-    assert len(app._callback_list) == 8
+    assert len(app._callback_list) == 9
 
 
 @pytest.mark.parametrize(
@@ -229,6 +229,21 @@ def test_a_limit_that_nothing_keeps_is_named(evidence_of: EvidenceOf, advice: Ad
     assert text(parts["advice"]).startswith("✕ No option meets ITL max ")
     assert not any(each["recommended"] for each in plain(parts["prices-data"])["rows"])
     assert marks_of(evidence_of(2), advice.under(Limits(itl_max_s=1e-6))).recommended is None
+
+
+def test_smaller_chunks_are_offered_only_where_they_may_keep_the_limits(
+    evidence_of: EvidenceOf, advice: Advice
+) -> None:
+    def offered(limit_s: float, *, untried: bool) -> bool:
+        limited = advice.under(Limits(itl_max_s=limit_s))
+        assert limited.choice.row is None
+        note = text(advice_parts(evidence_of(2), limited, None, untried=untried)["prices-note"])
+        return "load the page anew" in note
+
+    shortest = min(row.longest_wait_s or 1e9 for row in advice.rows)
+    assert offered(0.9 * shortest, untried=True)
+    assert not offered(0.9 * shortest, untried=False)
+    assert not offered(1e-6, untried=True)  # a forward of decodes alone takes longer
 
 
 def test_limits_that_no_row_keeps_have_smaller_chunks_tried(runs: list[Timeline]) -> None:

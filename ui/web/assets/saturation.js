@@ -40,6 +40,17 @@
     dash.set_props("saturation-limits", { data: given });
   }
 
+  /** Another run is chosen: let nothing of the last one stand beside it until its own words are there. */
+  function leave() {
+    const answer = document.getElementById("saturation-answer");
+    dash.set_props("saturation-answer", { children: answer?.dataset.reading ?? "" });
+    for (const part of ["price", "advice", "prices-note", "advice-basis"]) {
+      dash.set_props(`saturation-${part}`, { children: "" });
+    }
+    tables(null, null);
+    dash.set_props("saturation-working", { hidden: false });
+  }
+
   /** Write the chosen run, policy and roof into the address, so that a link leads back to them. */
   function remember(run, policy, roof) {
     write({
@@ -125,6 +136,6 @@
     slider("itl_max")?.focus();
   });
 
-  dash.saturation = { slide, tables, remember };
+  dash.saturation = { slide, leave, tables, remember };
   new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 })();

@@ -128,7 +128,8 @@ def _register_prices(app: Dash, evidence_of: EvidenceOf) -> None:
             advice = riding(advice, wanted.decodes)
         evidence = evidence_of(drawn["run"])
         figure = _marked(evidence, _theme(theme), advice)
-        parts = advice_parts(evidence, advice, policy)
+        untried = wanted.limits != evidence_of.tried_for(drawn["run"])
+        parts = advice_parts(evidence, advice, policy, untried=untried)
         return {**parts, "throughput": figure}
 
 
@@ -141,13 +142,16 @@ def _marked(evidence: Evidence, theme: Theme, advice: Advice) -> Patch:
 
 
 def _register_script(app: Dash) -> None:
-    """The sliders' words, the price list and the address, which the page's script keeps."""
+    """What the page's script does: the sliders' words, the price list, the address, blanks for a run left."""
     app.clientside_callback(
         ClientsideFunction("saturation", "slide"),
         *(Output(f"saturation-{_id(key)}-words", "children") for key in SLIDERS),
         *(Input(f"saturation-{_id(key)}", "value") for key in SLIDERS),
         State("saturation-steps", "data"),
         prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("saturation", "leave"), Input("saturation-run", "value"), prevent_initial_call=True
     )
     app.clientside_callback(
         ClientsideFunction("saturation", "tables"),

@@ -29,15 +29,20 @@ ADVICE_PARTS = {
 _LEAST_MARGIN = 0.005
 
 
-def advice_parts(evidence: Evidence, advice: Advice, policy: str | None) -> dict[str, object]:
-    """All parts; the rows of `policy` are shown, or those of the recommended one's."""
+def advice_parts(
+    evidence: Evidence, advice: Advice, policy: str | None, *, untried: bool = False
+) -> dict[str, object]:
+    """All parts; the rows of `policy` are shown, or those of the recommended one's.
+
+    `untried` where the rows were not chosen for these limits, so that further ones may keep them.
+    """
     row = advice.choice.row
     shown = policy or (None if row is None else policy_of(row.options)) or "prefill-first"
     return {
         "answer": _answer(evidence, advice),
         "advice": _said(advice),
         "prices-data": price_table(advice, shown),
-        "prices-note": _note(advice, shown),
+        "prices-note": _note(advice, shown, untried=untried),
         "all-prices-data": whole_list(advice),
         "advice-basis": html.Dl(
             [part for head, text in basis(advice) for part in (html.Dt(head), html.Dd(text))],
@@ -75,14 +80,14 @@ def _said(advice: Advice) -> list[Component | str]:
     return [glyph, html.B(answer(advice)), " ", " ".join(reasons(advice))]
 
 
-def _note(advice: Advice, shown: str) -> str:
+def _note(advice: Advice, shown: str, *, untried: bool) -> str:
     """What the columns and the crosses mean."""
     row = advice.choice.row
     told = [
         f"Simulated: the workload through the real scheduler. TTFT long: of the longest prompt, "
         f"{count(advice.workload.longest_prompt)} tokens; first and last: its forwards."
     ]
-    if row is None:
+    if row is None and untried and not _decodes_break(advice):
         told.append("Smaller chunks than these may keep the limits: load the page anew to have them tried.")
     if row is not None and policy_of(row.options) not in (shown, None):
         told.append("The recommended row is in the list of another policy.")
@@ -94,3 +99,13 @@ def _note(advice: Advice, shown: str) -> str:
     )
     told.append(f"✕ breaks a limit{over}.")
     return " ".join(told)
+
+
+def _decodes_break(advice: Advice) -> bool:
+    """Whether a forward of decodes alone is over a limit, which no chunk size mends."""
+    return any(
+        binding.limit != "ttft_p99_s"
+        and binding.best.decode_forward_s is not None
+        and binding.best.decode_forward_s * (1 + advice.margins.decode) > binding.limit_s
+        for binding in advice.choice.bindings
+    )

@@ -75,6 +75,10 @@ class EvidenceOf:
         """What `advise` gave last; None before it did."""
         return self._advice.get(index)
 
+    def tried_for(self, index: int) -> Limits | None:
+        """The limits for which `advise` chose what to try last; None before it did."""
+        return self._tried_for.get(index)
+
     def richest(self) -> int:
         """Index of the run to show first: a sweep, else the run with the most distinct sizes."""
         with self._lock:

@@ -7,7 +7,7 @@ from dash.development.base_component import Component
 
 from profiler.timeline.timeline import Timeline
 from ui.palette import THEMES
-from ui.web.attributes import aria
+from ui.web.attributes import aria, data
 from ui.web.figures.decodes import HEIGHT as DECODES_HEIGHT
 from ui.web.figures.memory import HEIGHT as MEMORY_HEIGHT
 from ui.web.figures.residuals import HEIGHT as RESIDUALS_HEIGHT
@@ -38,7 +38,7 @@ def page(runs: Sequence[Timeline], theme: str, asked: SaturationView) -> Compone
             *_stores(runs, theme, asked),
             html.Header(
                 [
-                    html.H1(READING, id="saturation-answer"),
+                    html.H1(READING, id="saturation-answer", **data(reading=READING)),
                     html.P(id="saturation-price"),
                     html.P(id="saturation-advice", className="advice"),
                 ],

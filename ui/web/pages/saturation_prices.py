@@ -18,7 +18,7 @@ _Column = tuple[str, str, Callable[[PriceRow], str]]  # key of its entry, head, 
 _LIMITED = {"longest_wait": "itl_max_s", "price_itl_p99": "itl_p99_s", "ttft_p99": "ttft_p99_s"}
 
 _COLUMNS: tuple[_Column, ...] = (
-    ("plateau_share", "plateau", lambda row: percent(row.plateau_share)),
+    ("plateau_share", "of best", lambda row: percent(row.plateau_share)),
     ("first_forward", "first", lambda row: seconds(row.first_forward_s)),
     ("last_forward", "last", lambda row: seconds(row.last_forward_s)),
     ("longest_wait", "longest wait", lambda row: seconds(row.longest_wait_s)),
