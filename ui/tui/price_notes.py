@@ -7,7 +7,7 @@ from profiler.price_rows import PriceRow
 from ui import words
 from ui.tui.ink import Ink
 from ui.tui.saturation_view import SaturationView
-from ui.tui.text import Line, together
+from ui.tui.text import Line, clip, together
 
 __all__ = ["CROSS", "note_lines"]
 
@@ -21,7 +21,8 @@ def note_lines(view: SaturationView, cells: int, left_out: int) -> list[Line]:
     more = f"{left_out} more: ←→"
     broken = None if view.row is None else _broken(view, view.row, brief=cells < WIDE_CELLS)
     if cells < WIDE_CELLS:
-        notes = [broken or _cross(view.largest_margin, brief=True), *([more] if left_out else [])]
+        note = clip(broken or _cross(view.largest_margin, brief=True), cells)
+        notes = [note, *([more] if left_out else [])]
         groups: Iterator[Line] = ([(note, Ink.MUTED)] for note in notes)
         return [together(groups, cells, 1)]
     said = [*([more] if left_out else []), _cross(view.largest_margin, brief=False)]
@@ -42,19 +43,23 @@ def _cross(margin: float, *, brief: bool) -> str:
 
 
 def _broken(view: SaturationView, row: PriceRow, *, brief: bool) -> str | None:
-    """Why a row has its cross: its number with the margin, against the limit; None without a cross."""
+    """Why a row has its cross: its number with the margin, against the limit; None without a cross.
+
+    Of several limits the one that the arrows move.
+    """
     from profiler.advice_words import LIMIT_WORDS  # loads scipy, as the advice did
 
-    name = next((name for name in LIMIT_WORDS if name in view.broken(row)), None)
+    broken = [name for name in LIMIT_WORDS if name in view.broken(row)]
+    name = view.knob if view.knob in broken else next(iter(broken), None)
     if name is None or view.advice is None:
         return None
     margin, raised_s = view.advice.margins.of(row, name), view.advice.margins.value(row, name)
     raised, percent = words.seconds(raised_s), f"{margin * 100:.0f} %"
-    if brief:
-        added = f" with +{percent}" if margin >= LEAST_MARGIN else ""
-        return f"{CROSS} {LIMIT_WORDS[name]} {raised}{added}"
-    added = f" with a margin of {percent}" if margin >= LEAST_MARGIN else ""
     limit = words.seconds(getattr(view.limits, name))
+    if brief:
+        added = f" (+{percent})" if margin >= LEAST_MARGIN else ""
+        return f"{CROSS} {LIMIT_WORDS[name]} {raised}{added} over {limit}"
+    added = f" with a margin of {percent}" if margin >= LEAST_MARGIN else ""
     chunk = row.options.chunk_tokens
     size = "whole prompts" if chunk is None else words.count(chunk)
     return f"{CROSS} {size}: {LIMIT_WORDS[name]} {raised}{added}, over {limit}"

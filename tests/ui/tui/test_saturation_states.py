@@ -282,7 +282,7 @@ def test_a_cross_that_the_margin_makes_says_so(view: SaturationView, computed: C
     told = " ".join(" ".join(prices(view, 64)).split())
     assert "✕ breaks a limit, with up to 20 % added, as measured forwards miss the model" in told
     assert f"ITL max {raised} with a margin of 20 %, over {duration(limit_s)}" in told
-    assert f"✕ ITL max {raised} with +20 %" in "\n".join(prices(view, 40))
+    assert f"✕ ITL max {raised} (+20 %) over {duration(limit_s)}" in "\n".join(prices(view, 40))
 
 
 def test_a_long_answer_takes_two_lines_and_what_is_cut_says_where_the_rest_is(
