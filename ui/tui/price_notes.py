@@ -47,19 +47,18 @@ def _broken(view: SaturationView, row: PriceRow, *, brief: bool) -> str | None:
 
     Of several limits the one that the arrows move.
     """
-    from profiler.advice_words import LIMIT_WORDS  # loads scipy, as the advice did
+    from profiler.advice_names import LIMIT_WORDS, limit_words, margin_words  # loads scipy, as the advice did
 
     broken = [name for name in LIMIT_WORDS if name in view.broken(row)]
     name = view.knob if view.knob in broken else next(iter(broken), None)
     if name is None or view.advice is None:
         return None
     margin, raised_s = view.advice.margins.of(row, name), view.advice.margins.value(row, name)
-    raised, percent = words.seconds(raised_s), f"{margin * 100:.0f} %"
-    limit = words.seconds(getattr(view.limits, name))
+    margin = margin if margin >= LEAST_MARGIN else 0.0
+    raised, limit = words.seconds(raised_s), limit_words(getattr(view.limits, name))
     if brief:
-        added = f" (+{percent})" if margin >= LEAST_MARGIN else ""
+        added = f" (+{margin * 100:.0f} %)" if margin else ""
         return f"{CROSS} {LIMIT_WORDS[name]} {raised}{added} over {limit}"
-    added = f" with a margin of {percent}" if margin >= LEAST_MARGIN else ""
     chunk = row.options.chunk_tokens
     size = "whole prompts" if chunk is None else words.count(chunk)
-    return f"{CROSS} {size}: {LIMIT_WORDS[name]} {raised}{added}, over {limit}"
+    return f"{CROSS} {size}: {LIMIT_WORDS[name]} {raised}{margin_words(margin)}, over {limit}"

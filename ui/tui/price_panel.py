@@ -93,7 +93,9 @@ def _place(view: SaturationView, knob: str) -> tuple[float | None, str]:
     limit_s: float | None = getattr(view.limits, knob)
     if limit_s is None:
         return None, "none"
-    return math.log(limit_s / LEAST_S) / math.log(MOST_S / LEAST_S), words.seconds(limit_s)
+    from profiler.advice_names import limit_words  # loads scipy, as the screen's thread does
+
+    return math.log(limit_s / LEAST_S) / math.log(MOST_S / LEAST_S), limit_words(limit_s)
 
 
 def _wrapped(text: str, cells: int, ink: Ink) -> Iterator[Line]:

@@ -130,7 +130,9 @@ def _put_plateau(plot: Plot, report: "SaturationReport") -> None:
 
 def _put_limit(plot: Plot, limit_ms: float, rows: int) -> None:
     """The limit on the longest ITL as a line; words at the edge where it is out of sight."""
-    said, row = f"ITL limit {words.seconds(limit_ms / 1e3)}", plot.row(limit_ms)
+    from profiler.advice_names import limit_words  # loads scipy, as the report did
+
+    said, row = f"ITL limit {limit_words(limit_ms / 1e3)}", plot.row(limit_ms)
     if row is not None:
         plot.text(row, 1, f" {said} ", Ink.BAD)
         plot.horizontal(limit_ms, DASH, Ink.BAD)
