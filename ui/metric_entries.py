@@ -87,12 +87,20 @@ ENTRIES: dict[str, MetricEntry] = {
     "column_states": MetricEntry("Where each column's numbers come from.", _TRACE, "measured"),
     "rules": MetricEntry("How often a rule was checked, and how often it was broken.", _TRACE, "rules"),
     # of saturation: sizes
-    "size_tokens": MetricEntry("Tokens of such a forward.", "Saturation", "T ="),
-    "size_forwards": MetricEntry("Forwards of that size.", "Saturation", "forwards"),
-    "size_time": MetricEntry("Their time on the device.", "Saturation", "d(f)"),
-    "size_rate": MetricEntry("The median of their tokens a second.", "Saturation", "median throughput"),
-    "fit": MetricEntry("The smooth throughput fitted to all sizes.", "Saturation", "fit(T)"),
-    "fit_share": MetricEntry("The fit there as a share of its best.", "Saturation", "share"),
+    "size_tokens": MetricEntry("Tokens of one forward of that size.", "Saturation", "T ="),
+    "size_forwards": MetricEntry("How many forwards of that size the trace has.", "Saturation", "forwards"),
+    "size_time": MetricEntry(
+        "Time of a forward of that size on the device, as the trace has it: measured or simulated.",
+        "Saturation",
+        "d(f)",
+    ),
+    "size_rate": MetricEntry(
+        "Median throughput of the forwards of that size, from their times: measured or simulated.",
+        "Saturation",
+        "median throughput",
+    ),
+    "fit": MetricEntry("Derived: the smooth throughput fitted to all sizes.", "Saturation", "fit(T)"),
+    "fit_share": MetricEntry("Derived: the fit at that size as a share of its best.", "Saturation", "share"),
     "residual": MetricEntry("How far the sizes lie from the fit.", "Saturation", "residual"),
     "saturation_point": MetricEntry(
         "The fewest tokens with which a forward reaches 95 % of the best throughput.",
@@ -113,12 +121,18 @@ ENTRIES: dict[str, MetricEntry] = {
         "Saturation",
         "decode",
     ),
+    "layout": MetricEntry("What the forwards that were counted have in common.", "Saturation", "layout"),
+    "not_covered": MetricEntry(
+        "Forwards of which the point says nothing: larger than was measured, or of another layout.",
+        "Saturation",
+        "measured range",
+    ),
     # of the model of a forward
     "model_formula": MetricEntry("The time of any forward, fitted to all of them.", _MODEL, "time"),
     "model_term": MetricEntry("A parameter of the fitted model.", _MODEL, "term"),
     "model_interval": MetricEntry("The parameter's 95 % interval.", _MODEL, "interval"),
     "model_expected": MetricEntry(
-        "What was expected of it before anything was measured.", _MODEL, "expected"
+        "What was expected of the parameter before anything was measured.", _MODEL, "expected"
     ),
     "model_rate": MetricEntry("What the parameter stands for, as a rate of work or bytes.", _MODEL, "rate"),
     "model_bias": MetricEntry("The median miss: measured time against the model's.", _MODEL, "bias"),
@@ -126,16 +140,37 @@ ENTRIES: dict[str, MetricEntry] = {
     "model_rms": MetricEntry("The root mean square of the misses.", _MODEL, "rms"),
     # of a price list
     "price_list": MetricEntry("What each set of scheduling options costs.", _PRICES),
+    "choice": MetricEntry(
+        "Of the options that keep the limits, those that lose least and hold decodes up least; simulated.",
+        _PRICES,
+        "Choice",
+    ),
+    "advice_point": MetricEntry(
+        "Derived: the saturation point by the forwards of all runs of the setup together.", _PRICES, "Point"
+    ),
+    "workload": MetricEntry("The requests that are sent through the scheduler.", _PRICES, "Requests"),
+    "cost_model": MetricEntry("What gives a forward its time in a trial.", _PRICES, "Cost model"),
+    "margins": MetricEntry(
+        "How much is added to a number before a limit is asked of it.", _PRICES, "Margins"
+    ),
     "chunk_tokens": MetricEntry("--chunked-prefill-size.", _PRICES, "chunk"),
     "plateau_share": MetricEntry(
-        "A long prompt's throughput in such chunks, as a share of the best.", _PRICES, "plateau_share"
+        "Derived by the cost model: a long prompt's throughput in such chunks, as a share of the best.",
+        _PRICES,
+        "plateau_share",
     ),
-    "forwards_of_prompt": MetricEntry("Forwards that the longest prompt is cut into.", _PRICES, "forwards"),
+    "forwards_of_prompt": MetricEntry(
+        "Forwards that the longest prompt is cut into, simulated.", _PRICES, "forwards"
+    ),
     "first_forward": MetricEntry(
-        "Time of a chunk of the longest prompt without prefix.", _PRICES, "first_forward_s"
+        "Derived by the cost model: the time of a chunk of the longest prompt without prefix.",
+        _PRICES,
+        "first_forward_s",
     ),
     "last_forward": MetricEntry(
-        "Time of a chunk behind the rest of the longest prompt.", _PRICES, "last_forward_s"
+        "Derived by the cost model: the time of a chunk behind the rest of the longest prompt.",
+        _PRICES,
+        "last_forward_s",
     ),
     "longest_wait": MetricEntry(
         "The longest time between two tokens of a request, simulated.", _PRICES, "longest_wait_s"
@@ -148,39 +183,68 @@ ENTRIES: dict[str, MetricEntry] = {
     ),
     "ttft_long": MetricEntry("Time to the longest prompt's first token, simulated.", _PRICES, "ttft_long_s"),
     "against_whole": MetricEntry(
-        "How much later than with whole prompts that token comes.", _PRICES, "against_whole"
+        "How much later than with whole prompts the longest prompt's first token comes, simulated.",
+        _PRICES,
+        "against_whole",
     ),
-    "price_output": MetricEntry("Tokens a second of the whole workload.", _PRICES, "output_tokens_per_s"),
+    "price_output": MetricEntry(
+        "Tokens a second of the whole workload, simulated.", _PRICES, "output_tokens_per_s"
+    ),
     "kv_tokens": MetricEntry(
-        "Tokens of KV that the memory has room for beside weights and activations.", _PRICES, "kv_tokens"
+        "Derived: tokens of KV that the memory has room for beside weights and activations.",
+        _PRICES,
+        "kv_tokens",
     ),
     "riding": MetricEntry(
         "Decode rows in every mixed forward; the tried ones' own where it is not set.", _BOARD, "riding"
     ),
+    "prefix_curve": MetricEntry(
+        "Derived: forwards behind the longest prefix, by the model of a forward.", _BOARD, "dashed curve"
+    ),
     # of memory and FLOPs
     "activation_bytes": MetricEntry(
-        "The most memory that a forward needs beside weights and KV.", "Memory", "activation"
+        "Derived, from what was measured or from shapes: the most memory that a forward takes beside "
+        "weights and KV.",
+        "Memory",
+        "activation",
     ),
-    "kept_free": MetricEntry("Memory that is kept from weights and KV.", "Memory", "kept free"),
+    "kept_free": MetricEntry("Derived: memory that is kept from weights and KV.", "Memory", "kept free"),
     "memory_requests": MetricEntry(
-        "Requests of the trace's median length that the KV pool holds.", "Memory", "requests"
+        "Derived: requests of the trace's median length that the KV pool holds.", "Memory", "requests"
     ),
     "flops_total": MetricEntry("FLOPs of all forwards of the trace.", "FLOPs conventions", "exact"),
     "flops_ratio": MetricEntry("The total as a multiple of the exact one.", "FLOPs conventions", "_ratio"),
     # of the roofline
     "ceilings": MetricEntry("The most that the machine did when it was measured.", "Ceilings", "gemm"),
-    "forward_time": MetricEntry("Time on the device.", "Symbols", "d(f)"),
+    "forward_time": MetricEntry(
+        "Time of the forward or operator on the device, as the trace has it: measured or simulated.",
+        "Symbols",
+        "d(f)",
+    ),
     "forward_tokens": MetricEntry("Prompt tokens and decode rows of the forward.", _COUNTS, "extend_tokens"),
-    "mode_forwards": MetricEntry("Forwards of that mode.", _COUNTS, "forwards_by_mode"),
-    "intensity": MetricEntry("Work for a byte moved.", "Roofline", "intensity"),
-    "flops_per_s": MetricEntry("Work a second of device time.", "Roofline", "flops_per_s"),
-    "roof_share": MetricEntry("Of what the roof allows at that intensity.", "Roofline", "roof_share"),
+    "mode": MetricEntry("What the forward held: prompts, decode rows, or both.", _COUNTS, "forwards_by_mode"),
+    "mode_forwards": MetricEntry(
+        "How many forwards of that mode the trace has.", _COUNTS, "forwards_by_mode"
+    ),
+    "intensity": MetricEntry(
+        "Derived: the FLOPs of a point for each byte that it moves.", "Roofline", "intensity"
+    ),
+    "flops_per_s": MetricEntry(
+        "Derived: the FLOPs of a point for each second of its time on the device.", "Roofline", "flops_per_s"
+    ),
+    "roof_share": MetricEntry(
+        "Derived: the FLOP/s of a point as a share of what the roof allows at its intensity.",
+        "Roofline",
+        "roof_share",
+    ),
     "above_roof": MetricEntry(
-        "Above what the roof allows: counting, clock or ceiling is wrong, or a cache helped.",
+        "Points above what the roof allows: counting, clock or ceiling is wrong, or a cache helped.",
         "Roofline",
         "above_roof",
     ),
-    "operator_time": MetricEntry("Of the time of all operators drawn.", "Roofline", "time_share"),
+    "operator_time": MetricEntry(
+        "The operator's part of the time of all operators drawn.", "Roofline", "time_share"
+    ),
     "ridge": MetricEntry("The intensity at which the two ceilings meet.", "Roofline", "ridge"),
 }
 """By the number's key; one number has one key wherever it stands."""

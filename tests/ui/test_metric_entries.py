@@ -26,6 +26,13 @@ def test_the_entry_that_a_number_names_exists(key: str, sections: dict[str, str]
     assert explained(key).endswith(entry.place)
 
 
+@pytest.mark.parametrize(
+    "key", ["first_forward", "last_forward", "activation_bytes", "size_rate", "size_time", "plateau_share"]
+)
+def test_a_cost_says_whether_it_is_measured_simulated_or_derived(key: str) -> None:
+    assert re.search("measured|simulated|[Dd]erived", ENTRIES[key].words)
+
+
 def test_a_number_without_an_entry_is_refused() -> None:
     with pytest.raises(KeyError):
         explained("no such number")

@@ -1,15 +1,19 @@
-"""What each key does, and the dialog that says so."""
+"""What each key does on each page, and the dialog that says so."""
 
 from collections.abc import Iterable
 
 from dash import html
 
-from ui.web.attributes import aria
+from ui.web.attributes import aria, data
 
 __all__ = ["help_dialog", "key_hints"]
 
-_KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+_Group = tuple[str, str, tuple[tuple[str, str], ...]]  # the pages' names, the title, keys with what they do
+
+_COMPARE, _SATURATION, _ALL = "compare", "saturation", "compare saturation trace"
+_KEYS: tuple[_Group, ...] = (
     (
+        _COMPARE,
         "Time axis",
         (
             ("W S", "zoom in, out; hold for more"),
@@ -22,6 +26,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
+        _COMPARE,
         "Cursor",
         (
             ("Space", "play, pause"),
@@ -32,11 +37,30 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
+        _SATURATION,
+        "Limits and choices",
+        (
+            ("l", "to the sliders: what you accept"),
+            ("← →", "on a slider: a stop lower, higher; on run, policy, roof: another one"),
+            ("Home End", "on a slider: its first, its last stop"),
+            ("Tab", "the next slider, choice, table"),
+        ),
+    ),
+    (
+        _SATURATION,
+        "Tables and charts",
+        (
+            ("Enter", "on the name of a table: open, close it"),
+            ("↑ ↓", "in a table: scroll"),
+            ("drag", "in a chart: zoom in; a double click shows all"),
+        ),
+    ),
+    (
+        _ALL,
         "Page",
         (
             ("/", "search a request or #forward"),
             ("Enter", "open, close the details where the window is narrow"),
-            ("l", "to the limits of the Saturation page"),
             ("t", "light, dark"),
             ("?", "these keys"),
         ),
@@ -54,8 +78,11 @@ _HINTS = (
 
 
 def help_dialog() -> html.Dialog:
-    """The dialog that `?` opens."""
-    groups = [html.Section([html.H3(title), html.Table(html.Tbody(_rows(keys)))]) for title, keys in _KEYS]
+    """The dialog that `?` opens; the style sheet leaves out what belongs to other pages."""
+    groups = [
+        html.Section([html.H3(title), html.Table(html.Tbody(_rows(keys)))], **data(pages=pages))
+        for pages, title, keys in _KEYS
+    ]
     return html.Dialog(
         [
             html.H2("Keys"),

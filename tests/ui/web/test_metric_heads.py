@@ -114,16 +114,19 @@ def test_the_tables_of_saturation(timelines: list[Timeline]) -> None:
     evidence_of = EvidenceOf(timelines)
     evidence = evidence_of(1)
     parts = {**parts_of(evidence, LIGHT), **roof_parts(evidence.board, "forwards", "t", LIGHT)}
-    names = {"mode", "forward", "operator", "reason", "convention", "term", "source", "forwards of", "policy"}
+    names = {"forward", "operator", "reason", "convention", "term", "source", "forwards of", "policy"}
     assert check(parts["sizes"], names) == 8
-    assert check(parts["modes"], names) == 6
-    assert check(parts["forwards"], names) == 5
+    assert check(parts["modes"], names) == 7
+    assert check(parts["forwards"], names) == 6
     assert check(parts["conventions"], names) == 2
-    assert "model_formula" in keys(parts["basis"])
+    rows = [part for part in walk(parts["basis"]) if isinstance(part, html.Dt)]
+    assert {row.children for row in rows} >= {"layout", "prefix", "model"}
+    assert [row.children for row in rows if getattr(row, "data-metric", None) not in ENTRIES] == []
     layout = saturation.layout(timelines, "light")
     assert keys(layout) == {
         *("longest_wait", "price_itl_p99", "ttft_p99", "riding", "saturation_point", "residual"),
         *("price_list", "roof_share", "activation_bytes", "decode_point", "flops_total"),
+        *("saturation_interval", "margins", "ceilings"),
     }
 
 
@@ -135,6 +138,11 @@ def test_the_tables_of_a_price_list_and_a_model(tmp_path: Path) -> None:
     assert isinstance(advice, Advice)
     names = {"policy", "term", "source", "forwards of"}
     parts = {**parts_of(evidence, LIGHT), **advice_parts(evidence, advice, None)}
+    assert keys(parts["advice"]) == {"choice", "advice_point", "longest_wait", "ttft_long"}
+    terms = [part for part in walk(parts["advice-basis"]) if isinstance(part, html.Dt)]
+    assert [term.children for term in terms if getattr(term, "data-metric", None) not in ENTRIES] == []
+    limited = advice_parts(evidence, advice.under(Limits(itl_max_s=1e6)), None)
+    assert keys(limited["advice"]) == keys(parts["advice"]) | {"margins"}
     assert check_drawn(parts["prices-data"], names) == 10
     assert check_drawn(parts["all-prices-data"], names) == 13
     assert check(parts["terms"], names) == 4 + 4

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +264,13 @@ def test_limits_that_no_row_keeps_have_smaller_chunks_tried(runs: list[Timeline]
 def test_the_answer_of_all_runs_stands_in_for_a_runs_own(evidence_of: EvidenceOf, advice: Advice) -> None:
     assert text(advice_parts(evidence_of(2), advice, None)["answer"]).endswith(" by forwards of all runs.")
     assert advice_parts(evidence_of(3), advice, None)["answer"] is dash.no_update
+
+
+def test_advice_by_the_forwards_of_several_runs_says_so(evidence_of: EvidenceOf, advice: Advice) -> None:
+    assert advice.num_traces == 4
+    assert "◇ of 4 runs together" in text(advice_parts(evidence_of(2), advice, None)["advice"])
+    alone = replace(advice, num_traces=1)
+    assert "together" not in text(advice_parts(evidence_of(2), alone, None)["advice"])
 
 
 def test_decodes_that_ride_along_make_mixed_forwards_longer(advice: Advice) -> None:

@@ -1,6 +1,7 @@
 """The Saturation page's parts that depend on what a person accepts: the choice, the price list, the marks."""
 
 from dataclasses import replace
+from itertools import chain, repeat
 
 from dash import html, no_update
 from dash.development.base_component import Component
@@ -9,6 +10,7 @@ from profiler.advice import Advice
 from profiler.advice_words import answer, basis, reasons
 from ui.si_words import percent
 from ui.web.figures.throughput_marks import Marks
+from ui.web.metric_heads import named
 from ui.web.pages.saturation_evidence import Evidence
 from ui.web.pages.saturation_prices import policy_of, price_table, whole_list
 from ui.web.pages.saturation_view import plain_marks
@@ -27,6 +29,17 @@ ADVICE_PARTS = {
 """Every part of the page that depends on the limits, and the property that holds it."""
 
 _LEAST_MARGIN = 0.005
+_SENTENCES = ("advice_point", "longest_wait", "ttft_long")
+"""The entries of the first reasons; further ones are of limits and margins."""
+_ENTRIES = {
+    "workload": "workload",
+    "waits, TTFT": "longest_wait",
+    "forward times": "cost_model",
+    "point": "advice_point",
+    "margins": "margins",
+    "activations": "activation_bytes",
+    "KV tokens": "kv_tokens",
+}
 
 
 def advice_parts(
@@ -45,7 +58,7 @@ def advice_parts(
         "prices-note": _note(advice, shown, untried=untried),
         "all-prices-data": whole_list(advice),
         "advice-basis": html.Dl(
-            [part for head, text in basis(advice) for part in (html.Dt(head), html.Dd(text))],
+            [part for head, text in basis(advice) for part in (_term(head), html.Dd(text))],
             className="facts",
         ),
     }
@@ -77,7 +90,22 @@ def _answer(evidence: Evidence, advice: Advice) -> object:
 
 def _said(advice: Advice) -> list[Component | str]:
     glyph = html.Span("▼ " if advice.choice.row else "✕ ", className="mark")
-    return [glyph, html.B(answer(advice)), " ", " ".join(reasons(advice))]
+    told: list[Component] = [html.B(answer(advice), **named("choice"))]
+    keys = chain(_SENTENCES if advice.choice.row else ["choice"], repeat("margins"))
+    told += [html.Span(sentence, **named(key)) for sentence, key in zip(reasons(advice), keys, strict=False)]
+    return [glyph, *(part for each in told for part in (each, " ")), *_together(advice)]
+
+
+def _together(advice: Advice) -> list[Component]:
+    """The headline's point is of the run alone, and that of advice of all runs of its setup."""
+    if advice.num_traces == 1:
+        return []
+    label = f"◇ of {count(advice.num_traces)} runs together"
+    return [html.Small(label, className="muted", **named("advice_point"))]
+
+
+def _term(head: str) -> html.Dt:
+    return html.Dt(head, **(named(_ENTRIES[head]) if head in _ENTRIES else {}))
 
 
 def _note(advice: Advice, shown: str, *, untried: bool) -> str:

@@ -6,6 +6,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from profiler.timeline.timeline import Timeline
+from ui.metric_entries import explained
 from ui.palette import THEMES
 from ui.web.attributes import aria, data
 from ui.web.figures.decodes import HEIGHT as DECODES_HEIGHT
@@ -38,8 +39,13 @@ def page(runs: Sequence[Timeline], theme: str, asked: SaturationView) -> Compone
             *_stores(runs, theme, asked),
             html.Header(
                 [
-                    html.H1(READING, id="saturation-answer", **data(reading=READING)),
-                    html.P(id="saturation-price"),
+                    html.H1(
+                        READING,
+                        id="saturation-answer",
+                        title=explained("saturation_point"),
+                        **data(metric="saturation_point", reading=READING),
+                    ),
+                    html.P(id="saturation-price", **named("saturation_interval")),
                     html.P(id="saturation-advice", className="advice"),
                 ],
                 className="answer",
@@ -135,7 +141,7 @@ def _prices(asked: SaturationView) -> html.Section:
                 tabIndex=0,
                 **aria(label="Price list"),
             ),
-            html.P(id="saturation-prices-note", className="caption"),
+            html.P(id="saturation-prices-note", className="caption", **named("margins")),
             _table("all-prices", "Table of all policies and numbers"),
             _table("advice-basis", "What the price list rests on"),
         ],
@@ -154,7 +160,7 @@ def _roofline(theme: str, asked: SaturationView) -> html.Section:
                 role="group",
                 **aria(label="Roofline"),
             ),
-            html.P(id="saturation-ceilings", className="caption"),
+            html.P(id="saturation-ceilings", className="caption", **named("ceilings")),
             _graph("roofline", "FLOP/s against FLOP per byte", theme, ROOFLINE_HEIGHT),
             html.P(id="saturation-roofline-caption", className="caption"),
             html.Div(id="saturation-modes", className="scroll-x"),
@@ -170,7 +176,7 @@ def _memory(theme: str) -> html.Section:
         [
             html.H2("Memory", **named("activation_bytes")),
             _graph("memory", "Activations against tokens", theme, MEMORY_HEIGHT),
-            html.P(id="saturation-memory-said", className="caption"),
+            html.P(id="saturation-memory-said", className="caption", **named("activation_bytes")),
             _table("memory-table", "Table by chunk size"),
         ],
         **aria(label="Memory"),
@@ -182,7 +188,7 @@ def _decodes(theme: str) -> html.Section:
         [
             html.H2("Decode batches", **named("decode_point")),
             _graph("batches", "Decode throughput against rows", theme, DECODES_HEIGHT),
-            html.P(id="saturation-batches-said", className="caption"),
+            html.P(id="saturation-batches-said", className="caption", **named("decode_point")),
             _table("batches-sizes", "Table of the batch sizes"),
         ],
         **aria(label="Decode batches"),

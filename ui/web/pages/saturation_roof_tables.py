@@ -21,7 +21,7 @@ _MOST_ROWS = 24  # of points, which are drawn above
 def modes_table(modes: pl.DataFrame) -> html.Table:
     """One row a mode."""
     heads = [
-        name_head("mode"),
+        head("mode", "mode"),
         head("mode_forwards", "forwards"),
         head("intensity", "FLOP/byte, median"),
         head("flops_per_s", "FLOP/s, median"),
@@ -112,7 +112,7 @@ def _operator(name: str) -> str:
 def _point_heads() -> list[html.Th]:
     return [
         name_head("forward"),
-        name_head("mode"),
+        head("mode", "mode"),
         head("forward_tokens", "tokens"),
         head("forward_time", "time"),
         head("intensity", "intensity"),

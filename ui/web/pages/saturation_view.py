@@ -26,7 +26,7 @@ from ui.web.pages.saturation_evidence import Evidence
 from ui.web.pages.saturation_memory import memory_parts
 from ui.web.pages.saturation_tables import conventions_table, residuals_table, sizes_table, terms_table
 from ui.web.runs import provenance
-from ui.words import count, name
+from ui.words import count, name, plural
 
 __all__ = ["PARTS", "curves_of", "parts_of", "plain_marks", "unreadable"]
 
@@ -59,6 +59,12 @@ _FIGURES = {
 _MOST_CHUNKS_SAID = 2
 _DIPS_SAID = 4
 _ENTRIES = {
+    "layout": "layout",
+    "not covered": "not_covered",
+    "prefix": "prefix_curve",
+    "model": "model_formula",
+    "attention": "model_term",
+    "residuals": "model_rms",
     "fit": "fit",
     "raw": "first_reach",
     "points": "size_forwards",
@@ -113,13 +119,13 @@ def decodes_words(report: SaturationReport) -> str:
     found = report.found
     if found.status == "ok" and found.tokens is not None:
         return (
-            f"{count(found.tokens)} decode rows fill a forward [{count(found.low)}, {count(found.high)}]: "
+            f"{plural(found.tokens, 'decode row')} fill a forward [{count(found.low)}, {count(found.high)}]: "
             f"{found.layout}."
         )
     if found.status == "not_saturated":
         largest = report.sizes["tokens"][-1]
         return f"Up to {count(largest)} decode rows throughput still rises: {found.layout}."
-    return f"{count(found.num_sizes)} batch sizes of decode rows alone; a fit needs 8."
+    return f"{plural(found.num_sizes, 'batch size')} of decode rows alone; a fit needs 8."
 
 
 def _price(evidence: Evidence) -> list[Component | str]:
@@ -150,10 +156,9 @@ def _basis(evidence: Evidence) -> list[Component]:
         lines.append(("residuals", residual_words(board.model)))
     if board.behind is None:
         lines.append(("prefix", f"no dashed curve: {board.lacking['behind']}"))
-    entries = {**_ENTRIES, "model": "model_formula", "attention": "model_term", "residuals": "model_rms"}
     parts: list[Component] = []
     for head, text in lines:
-        more = named(entries[head]) if head in entries else {}
+        more = named(_ENTRIES[head]) if head in _ENTRIES else {}
         parts += [html.Dt(head, **more), html.Dd(text)]
     return parts
 
