@@ -19,7 +19,7 @@ def command(trace: Path, live: bool, ascii_only: bool) -> int:
     """A trace in the terminal, replayed or live.
 
     Who is silent at the cursor and because of whom, forwards against the chunk budget, a lane a request, KV
-    pages. Press 3 for the saturation point and what each chunk size costs, ? for the keys.
+    pages. Press 2 for the saturation point and what each chunk size costs, ? for the keys.
     """
     check_terminal()
 
