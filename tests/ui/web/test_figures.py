@@ -241,6 +241,43 @@ def test_the_recommended_chunk_and_the_limit_are_drawn_over_both_charts(report: 
     assert "▼ recommended chunk 256</b>, chunk 256 in B" in "\n".join(n["text"] for n in same["annotations"])
 
 
+def note(parts: dict[str, Any], words: str) -> dict[str, Any]:
+    """The one label with those words."""
+    [found] = [note for note in parts["annotations"] if words in note["text"]]
+    return found
+
+
+def test_a_label_at_the_left_leaves_the_title_its_row(report: SaturationReport) -> None:
+    marks = Marks([ChunkMark(1024, "chunk 1,024 in B")], recommended=8)
+    assert note(overlay(report, LIGHT, marks), "recommended")["yshift"] == 17
+    beside = replace(marks, chunks=[ChunkMark(16, "chunk 16 in B")])
+    assert note(overlay(report, LIGHT, beside), "chunk 16")["yshift"] == 17
+    assert note(overlay(report, LIGHT, beside), "recommended")["yshift"] == 34
+    assert note(overlay(report, LIGHT, replace(marks, recommended=1024)), "recommended")["yshift"] == 0
+
+
+def test_labels_stand_where_rising_curves_leave_room(report: SaturationReport) -> None:
+    behind = ModelCurves(None, PrefixCurve(4096, (1, 8, 64), (0.1, 0.2, 0.4)))
+
+    def ends(limit_s: float | None) -> list[str]:
+        parts = overlay(report, LIGHT, Marks(limit_s=limit_s), behind)
+        words = ["behind a prefix", *([] if limit_s is None else ["longest wait"])]
+        return [note(parts, each)["xanchor"] for each in words]
+
+    assert ends(None) == ["right"]
+    assert ends(10.0) == ["right", "left"]  # longer than any forward: above the low end of the curve
+    assert ends(1e-4) == ["left", "right"]
+    few = plain(throughput_figure(reported(swept([8, 16])), LIGHT))["layout"]
+    assert note(few, "no fit")["yanchor"] == "bottom"
+
+
+def test_memory_bound_is_said_inside_the_chart() -> None:
+    sizes = [2**i for i in range(3, 15)]
+    steep = reported(prefill_trace([(size, max(MS, size * 1000) + i) for i in range(2) for size in sizes]))
+    said = note(overlay(steep, LIGHT, Marks(ridge_tokens=1000.0)), "memory bound")
+    assert (said["xref"], said["xanchor"], said["x"]) == ("x domain", "left", 0.02)
+
+
 def test_a_ridge_parts_what_is_memory_bound_from_what_is_compute_bound(report: SaturationReport) -> None:
     told = texts(plain(throughput_figure(report, LIGHT, Marks(ridge_tokens=100.4))))
     assert "ridge 100 tokens" in told

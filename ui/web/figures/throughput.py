@@ -1,6 +1,5 @@
 """Throughput and forward time against the tokens of a forward, above one another on one axis."""
 
-import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from profiler.sampling import evenly
 from profiler.saturation_report import SaturationReport
 from ui.palette import FILLS, Theme
 from ui.web.figures.style import axis, base_layout, empty, log_range, log_ticks, plate, size_ticks, time_tick
-from ui.web.figures.throughput_labels import labels
+from ui.web.figures.throughput_labels import labels, limit_is_low
 from ui.web.figures.throughput_lines import lines
 from ui.web.figures.throughput_marks import Marks
 from ui.words import count, rate, seconds
@@ -56,7 +55,7 @@ def throughput_figure(
         "xaxis": _tokens_axis(theme, x_range, drawn["tokens"].to_list()),
         "yaxis": _rate_axis(theme, drawn, report.best_tokens_per_s),
         "yaxis2": _time_axis(theme, _time_range(report, model)),
-        "margin": {"l": 60, "r": 10, "t": 52, "b": 44},
+        "margin": {"l": 60, "r": 10, "t": 60, "b": 44},
     }
     dots, curve = _dots(points, theme), _curve(report)
     middle = [*dots, *curve] if points.height > _DENSE else [*curve, *dots]
@@ -74,8 +73,10 @@ def overlay(
     report: SaturationReport, theme: Theme, marks: Marks, model: ModelCurves = NO_CURVES
 ) -> dict[str, Any]:
     """Lines and labels over both charts: the parts of the layout that change with what a person accepts."""
-    told = labels(report, theme, marks, _x_range(report, model), _time_range(report, model))
-    notes = [*_titles(theme), *told, *_behind_label(model.behind, theme)]
+    time_range = _time_range(report, model)
+    told = labels(report, theme, marks, _x_range(report, model), time_range)
+    taken = limit_is_low(marks.limit_s, time_range)
+    notes = [*_titles(theme), *told, *_behind_label(model.behind, theme, right=not taken)]
     return {"shapes": lines(report, theme, marks), "annotations": notes}
 
 
@@ -172,15 +173,15 @@ def _by_model(curve: PrefixCurve, colour: str, dash: str, place: str) -> list[go
     return [go.Scatter(y=rates, yaxis="y", **more), go.Scatter(y=list(curve.times_s), yaxis="y2", **more)]
 
 
-def _behind_label(behind: PrefixCurve | None, theme: Theme) -> list[dict[str, Any]]:
-    """Left of the rising curve in the lower chart."""
+def _behind_label(behind: PrefixCurve | None, theme: Theme, *, right: bool) -> list[dict[str, Any]]:
+    """In a corner of the lower chart that rising curves leave free: at the bottom right, or top left."""
     if behind is None:
         return []
-    at = 2 * len(behind.tokens) // 3
-    place = {"yref": "y2", "xanchor": "right", "yanchor": "bottom", "yshift": 5}
-    text = f"behind a prefix of {count(behind.prefix_tokens)} tokens"
+    place = {"xref": "x domain", "yref": "y2 domain"}
+    place |= {"xanchor": "right", "yanchor": "bottom"} if right else {"xanchor": "left", "yanchor": "top"}
+    text = f"dashed: behind a prefix of {count(behind.prefix_tokens)} tokens"
     font = {"size": 11, "color": theme.kv_private_text}
-    x, y = math.log10(behind.tokens[at]), math.log10(behind.times_s[at])
+    x, y = (0.98, 0.05) if right else (0.02, 0.95)
     return [plate(theme, text, x, y, **place, font=font)]
 
 

@@ -14,12 +14,14 @@ from ui.web.figures.style import plate
 from ui.web.figures.throughput_marks import ChunkMark, Marks, other_chunks, ridge_is_seen, share_at
 from ui.words import count, plural, rate, seconds
 
-__all__ = ["labels"]
+__all__ = ["labels", "limit_is_low"]
 
 Parts = list[dict[str, Any]]
 
 Place = dict[str, Any]
 
+_TITLE = 0.24  # share of the width that the chart's title takes at the left
+_WIDE = 0.32  # share of the width that a label at the left end takes
 _ROOM = 0.25  # share of the width that a label beside the point needs
 _CLEAR = 0.35  # share of the best throughput below which a label would cross the curve
 _DIPS_SAID = 3
@@ -44,8 +46,8 @@ def labels(
         text = f"no fit: {measured} of one prompt without a prefix, 8 sizes are needed"
         if marks.modelled:
             text += "<br>dotted: the model of all forwards"
-        place: Place = {"xanchor": "left", "align": "left"}
-        return [*parts, _in_chart(theme, text, 0.03, 0.85, **place, font={"color": theme.muted})]
+        place: Place = {"xanchor": "right", "yanchor": "bottom", "align": "right"}
+        return [*parts, _in_chart(theme, text, 0.98, 0.05, **place, font={"color": theme.muted})]
     parts.append(_at_level(theme, _plateau_words(report), best, yanchor="bottom"))
     share = f"{found.q * 100:g} % of it"
     parts.append(_at_level(theme, share, found.q * best, yanchor="top", font={"color": theme.muted}))
@@ -110,12 +112,12 @@ def _left_of_ridge(report: SaturationReport, theme: Theme, marks: Marks, x_range
     """What holds left of the ridge, above the curve where that is low."""
     assert marks.ridge_tokens is not None
     ridge = math.log10(marks.ridge_tokens)
-    middle = (x_range[0] + ridge) / 2
-    if ridge - x_range[0] <= _ROOM * (x_range[1] - x_range[0]) or share_at(report, 10**middle) >= _CLEAR:
+    end = x_range[0] + _WIDE * (x_range[1] - x_range[0])
+    if ridge <= end or share_at(report, 10**end) >= _CLEAR:
         return []
     words = _side_words(theme, "memory bound:", "more tokens are almost free")
-    place: Place = {"yref": "y domain", "yanchor": "middle", "align": "left"}
-    return [plate(theme, words, (x_range[0] + middle) / 2, 0.5, **place)]
+    place: Place = {"xanchor": "left", "yanchor": "middle", "align": "left"}
+    return [_in_chart(theme, words, 0.02, 0.55, **place)]
 
 
 def _ridge_label(tokens: float, theme: Theme) -> dict[str, Any]:
@@ -140,7 +142,7 @@ def _side_words(theme: Theme, head: str, words: str) -> str:
 
 
 def _chunk_label(mark: ChunkMark, theme: Theme, x_range: Sequence[float]) -> dict[str, Any]:
-    return _above(mark.label, mark.tokens, 0, theme, x_range, {"color": theme.text})
+    return _above(mark.label, mark.tokens, _row(mark.tokens, x_range), theme, x_range, {"color": theme.text})
 
 
 def _recommended_label(marks: Marks, theme: Theme, x_range: Sequence[float]) -> Parts:
@@ -148,8 +150,14 @@ def _recommended_label(marks: Marks, theme: Theme, x_range: Sequence[float]) -> 
         return []
     used = [mark.label for mark in marks.chunks if mark.tokens == marks.recommended]
     text = f"<b>▼ recommended chunk {count(marks.recommended)}</b>" + "".join(f", {label}" for label in used)
-    row = 1 if other_chunks(marks) else 0
+    others = [_row(mark.tokens, x_range) for mark in other_chunks(marks)]
+    row = max(1 + max(others, default=-1), _row(marks.recommended, x_range))
     return [_above(text, marks.recommended, row, theme, x_range, {"color": theme.decode_text})]
+
+
+def _row(tokens: int, x_range: Sequence[float]) -> int:
+    """The first row above the chart, or the second where the chart's title stands in the first."""
+    return int((math.log10(tokens) - x_range[0]) / (x_range[1] - x_range[0]) < _TITLE)
 
 
 def _above(
@@ -163,17 +171,26 @@ def _above(
     return plate(theme, text, x, 1.0, **place, **height, font={"size": 12, **font})
 
 
+def limit_is_low(limit_s: float | None, time_range: Sequence[float]) -> bool:
+    """Whether a limit lies in the lower half of the forward times, so that its label stands at the right."""
+    return limit_s is not None and math.log10(limit_s) < sum(time_range) / 2
+
+
 def _limit_label(limit_s: float, theme: Theme, time_range: Sequence[float]) -> dict[str, Any]:
-    """On its line; at the chart's edge with an arrow where the line lies beyond."""
+    """On its line, at the end where no forward takes so long; at the edge with an arrow if it lies beyond."""
     text = f"<b>longest wait you accept {seconds(limit_s)}</b>"
     font = {"size": 12, "color": theme.stall_prefill_text}
-    more: Place = {"xref": "paper", "xanchor": "left", "font": font}
+    right = limit_is_low(limit_s, time_range)
+    x, more = (
+        0.98 if right else 0.02,
+        {"xref": "paper", "xanchor": "right" if right else "left", "font": font},
+    )
     height, (low, high) = math.log10(limit_s), time_range
     if low <= height <= high:
-        return plate(theme, text, 0.02, height, yref="y2", **more)
+        return plate(theme, text, x, height, yref="y2", **more)
     top = height > high
     edge: Place = {"yref": "y2 domain", "yanchor": "top" if top else "bottom"}
-    return plate(theme, f"{text} {'↑' if top else '↓'}", 0.02, float(top), **edge, **more)
+    return plate(theme, f"{text} {'↑' if top else '↓'}", x, float(top), **edge, **more)
 
 
 def _at_level(theme: Theme, text: str, tokens_per_s: float, **more: Any) -> dict[str, Any]:
