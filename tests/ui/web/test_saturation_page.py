@@ -191,8 +191,8 @@ def test_a_sweep_answers_in_words_figures_and_tables(evidence_of: EvidenceOf, th
     assert f"prefill{evidence.board.modes['forwards'][0]}" in text(roof_of(evidence)["modes"])
 
 
-def test_a_run_without_a_point_says_what_would_give_one(evidence_of: EvidenceOf) -> None:
-    evidence = evidence_of(2)
+def test_a_run_without_a_point_says_what_would_give_one(runs: list[Timeline]) -> None:
+    evidence = EvidenceOf(runs[2:3])(0)
     parts = parts_of(evidence, LIGHT)
     assert text(parts["answer"]).startswith("No saturation point: ")
     assert "chunkscope sweep --model 'it'\"'\"'s/a model.gguf' -o" in text(parts["price"])
@@ -324,9 +324,18 @@ def test_the_peaks_of_a_simulated_device_are_its_roof(tmp_path: Path) -> None:
     assert evidence.board.roof is not None
     assert evidence.board.roof.ridge == pytest.approx(206, abs=0.1)
     parts = parts_of(evidence, LIGHT)
-    assert "A simulated sweep measures them." in text(parts["price"])
+    told = text(parts["price"])
+    assert told.startswith("A simulated sweep measures them. chunkscope sweep --model M --executor simulated")
+    assert "--gpu '<b>H200' -o" in told
     told = text(roof_of(evidence)["ceilings"])
     assert told.startswith("bf16 989 TFLOP/s, memory 4.80 TB/s: peaks of the simulated <b>H200. ")
+
+
+def test_a_sweep_that_is_shown_beside_is_named_and_none_is_advised(evidence_of: EvidenceOf) -> None:
+    evidence = evidence_of(0)
+    assert evidence.board.report.found.status != "ok"
+    assert text(parts_of(evidence, LIGHT)["price"]) == "See D sweep, a sweep of the same model."
+    assert evidence_of(3).sweep is None
 
 
 def test_chunk_sizes_of_the_same_setup_are_marked(runs: list[Timeline]) -> None:

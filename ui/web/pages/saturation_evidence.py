@@ -29,6 +29,7 @@ class Evidence:
     timeline: Timeline
     board: SaturationBoard
     chunks: Sequence[ChunkMark]
+    sweep: str | None = None  # heading of another run that swept the same model on the same machine
 
 
 class EvidenceOf:
@@ -54,7 +55,9 @@ class EvidenceOf:
                 return kept
             trace = open_trace(self._runs[index].timeline.path)
             marks = chunk_marks(self._timelines, index)
-            evidence = Evidence(self._timelines[index], saturation_board(trace), marks)
+            evidence = Evidence(
+                self._timelines[index], saturation_board(trace), marks, self._sweep_like(trace, index)
+            )
             if trace.sealed:
                 self._kept[index] = evidence
             return evidence
@@ -106,6 +109,11 @@ class EvidenceOf:
         """The other runs whose forwards tell of the same model on the same machine."""
         others = [run.timeline.path for run in self._runs if run.index != index]
         return [trace for path in others if (trace := _opened(path)) is not None and _same(own, trace)]
+
+    def _sweep_like(self, own: Trace, index: int) -> str | None:
+        """Heading of the first other run that is a sweep of the same setting."""
+        sweeps = [run for run in self._runs if run.sweep and run.index != index]
+        return next((run.heading for run in sweeps if _same(own, run.timeline.trace)), None)
 
     def _sizes(self, index: int) -> int:
         if len(self._runs) == 1:

@@ -1,17 +1,15 @@
 """The Saturation page's parts that depend on the run alone: curve, fit, model, memory, decodes, FLOPs."""
 
-import shlex
-from collections.abc import Mapping
-
 from dash import html
 from dash.development.base_component import Component
 
 from profiler.saturation_board import SaturationBoard
 from profiler.saturation_report import SaturationReport
-from profiler.saturation_words import answer, basis, price, sweep_command
+from profiler.saturation_words import answer, basis, price
 from ui.model_words import attention_words, model_words, residual_words
 from ui.palette import Theme
 from ui.si_words import percent
+from ui.sweep_hint import sweep_hint
 from ui.web.figures.decodes import HEIGHT as DECODES_HEIGHT
 from ui.web.figures.decodes import decodes_figure
 from ui.web.figures.memory import HEIGHT as MEMORY_HEIGHT
@@ -26,7 +24,7 @@ from ui.web.pages.saturation_evidence import Evidence
 from ui.web.pages.saturation_memory import memory_parts
 from ui.web.pages.saturation_tables import conventions_table, residuals_table, sizes_table, terms_table
 from ui.web.runs import provenance
-from ui.words import count, name, plural
+from ui.words import count, plural
 
 __all__ = ["PARTS", "curves_of", "parts_of", "plain_marks", "unreadable"]
 
@@ -129,18 +127,12 @@ def decodes_words(report: SaturationReport) -> str:
 
 
 def _price(evidence: Evidence) -> list[Component | str]:
-    simulated = evidence.board.provenance == "simulated"
     report = evidence.board.report
-    command = None if simulated else sweep_command(report, _model(evidence))
-    said: list[Component | str] = [price(report, simulated=simulated)]
+    if evidence.sweep is not None and report.found.status != "ok":
+        return [f"See {evidence.sweep}, a sweep of the same model."]
+    command = sweep_hint(report, evidence.timeline.trace.meta)
+    said: list[Component | str] = [price(report, simulated=evidence.board.provenance == "simulated")]
     return said if command is None else [*said, " ", html.Code(command)]
-
-
-def _model(evidence: Evidence) -> str:
-    """The run's model as a command line takes it; M where the trace does not name it."""
-    model = evidence.timeline.trace.meta.get("model")
-    path = model.get("path") if isinstance(model, Mapping) else None
-    return shlex.quote(name(path)) if isinstance(path, str) and path else "M"
 
 
 def _basis(evidence: Evidence) -> list[Component]:
