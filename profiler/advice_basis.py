@@ -60,10 +60,12 @@ def _cost(advice: Advice) -> str:
     if advice.basis.model is None:
         return f"the run's own simulated cost model, made again from meta.json: {setting.label}"
     reach = advice.basis.model.reach
+    prefix, rows = reach.prefix_tokens[1], reach.decode_rows[1]
+    prefixes = f"prefixes up to {count(prefix)}" if prefix else "no prefix"
+    decodes = f"up to {count(rows)} decode row{'' if rows == 1 else 's'}" if rows else "no decode rows"
     return (
         f"fitted to {count(advice.basis.num_forwards)} {setting.provenance} forwards of "
-        f"{count(reach.tokens[0])} to {tokens(reach.tokens[1])}, prefixes up to "
-        f"{count(reach.prefix_tokens[1])}, up to {count(reach.decode_rows[1])} decode rows; beyond that "
+        f"{count(reach.tokens[0])} to {tokens(reach.tokens[1])}, {prefixes}, {decodes}; beyond that "
         f"extrapolated: {setting.label}"
     )
 
