@@ -83,31 +83,29 @@ def css(colour: str) -> str:
     return f"rgb({red}, {green}, {blue})"
 
 
-def test_the_sweep_comes_first_and_a_link_leads_back_to_another_run(page: Page, url: str) -> None:
-    page.goto(f"{url}?theme=dark")
-    expect(page.locator("#saturation-answer")).to_contain_text("tokens fill one forward")
+def test_a_link_leads_to_a_run_and_another_leaves_nothing_of_it(page: Page, url: str) -> None:
+    page.goto(f"{url}?sat=2&theme=dark")
+    expect(page.locator("#saturation-batches-said")).to_contain_text("of decode rows alone")
+    expect(page.get_by_label("Chunked + mixed")).to_be_checked()
     expect(page.locator(POINTS).first).to_be_visible()
     label = page.locator("#saturation-throughput .xtick text").first
     expect(label).to_have_css("fill", css(THEMES["dark"].muted))
+    expect(page.locator("#saturation-advice")).to_contain_text("of all 4 runs together")
+    page.evaluate(WATCH)
+    page.locator("#saturation-run input").nth(3).check()
+    expect(page.locator("#saturation-answer")).to_contain_text("tokens fill one forward. ")
+    before, *after = page.evaluate("watched")
+    assert before["advice"]
+    blank = {"answer": READING, "price": "", "advice": "", "prices": "", "prices-note": "", "working": True}
+    assert [seen for seen in after if seen["answer"] == READING][-1] == blank
+    assert before["advice"] not in [seen["advice"] for seen in after[after.index(blank) :]]
+    assert query(page)["sat"] == ["3"]
     page.get_by_text("Table of the sizes").click()
     rows = page.locator("#saturation-sizes tbody tr")
     expect(rows).to_have_count(10)
     expect(rows.last).to_contain_text("1,024")
     expect(page.locator("#saturation-batches")).to_contain_text("no forward here has decode rows alone")
-    expect(page.locator("#saturation-advice")).to_contain_text("Take ")
-    page.evaluate(WATCH)
-    page.get_by_label("Chunked + mixed").check()
-    expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
-    before, *after = page.evaluate("watched")
-    assert before["advice"]
-    between = [seen for seen in after if seen["answer"] == READING]
-    blank = {"answer": READING, "price": "", "advice": "", "prices": "", "prices-note": "", "working": True}
-    assert between[-1] == blank
-    assert before["advice"] not in [seen["advice"] for seen in after[after.index(blank) :]]
-    assert query(page)["sat"] == ["2"]
-    page.reload()
-    expect(page.get_by_label("Chunked + mixed")).to_be_checked()
-    expect(page.locator("#saturation-batches-said")).to_contain_text("batch sizes of decode rows alone")
+    expect(page.get_by_text("Table of the batch sizes")).to_be_hidden()
 
 
 def stop(key: str, text: str) -> str:
