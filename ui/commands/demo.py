@@ -59,5 +59,6 @@ def command(
     for path in trace_paths(folder).values():
         say(console, f"  {program()} stats {shlex.quote(str(path))}")
     say(console, f"  {program()} check {shlex.quote(str(folder))}/*")
+    say(console, f"  {program()} advise {shlex.quote(str(folder))}/* --itl-max 500ms")
     say(console, f"The model, for runs of your own: --model {shlex.quote(str(model))}")
     open_pictures(console, list(trace_paths(folder).values()), no_open=no_open)
