@@ -208,8 +208,8 @@ def test_a_standard_workload_shows_what_the_long_prompt_costs_at_any_chunk(
     closed = tmp_path / "closed.chunkscope"
     simulate(run._replace(trace=closed))
     update_sealed_meta(closed, {"workload": {"kind": "closed"}})
-    told = advised(capfd, closed, "--chunked-prefill-size", "16,4096")
-    for chunk in (16, 4096):
+    told = advised(capfd, closed, "--chunked-prefill-size", "64,4096")
+    for chunk in (64, 4096):
         found = row(told, chunk, mixed=True)
         assert found["longest_wait_s"] == pytest.approx(found["last_forward_s"], rel=0.1)
     whole, half = row(told, None)["activation_bytes"], row(told, 4096)["activation_bytes"]
