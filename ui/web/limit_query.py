@@ -10,7 +10,17 @@ from profiler.price_rows import Limits
 from profiler.wording import duration
 from ui.web.tile_queries import BadQuery, whole
 
-__all__ = ["DECODES", "LIMITS", "MOST_DECODES", "LimitStep", "Wanted", "read_wanted", "step_of", "steps"]
+__all__ = [
+    "DECODES",
+    "LIMITS",
+    "MOST_DECODES",
+    "LimitStep",
+    "Wanted",
+    "read_wanted",
+    "step_of",
+    "steps",
+    "words_of",
+]
 
 LIMITS = {"itl_max": "itl_max_s", "itl_p99": "itl_p99_s", "ttft_p99": "ttft_p99_s"}
 """The address's names of limits, and those of `profiler.price_rows.Limits`."""
@@ -68,6 +78,14 @@ def step_of(key: str, wanted: Wanted) -> int:
         return 0 if wanted.decodes is None else 1 + _nearest(_COUNTS, wanted.decodes)
     seconds = getattr(wanted.limits, LIMITS[key])
     return len(_STEPS_S) if seconds is None else _nearest(_STEPS_S, seconds)
+
+
+def words_of(key: str, wanted: Wanted) -> str:
+    """What is wanted in words, exactly: it may lie between two stops."""
+    value = wanted.decodes if key == DECODES else getattr(wanted.limits, LIMITS[key])
+    if value is None:
+        return steps(key)[step_of(key, wanted)].words
+    return str(value) if key == DECODES else duration(value)
 
 
 def _with(wanted: Wanted, key: str, query: Mapping[str, str]) -> Wanted:

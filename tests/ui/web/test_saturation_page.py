@@ -22,7 +22,7 @@ from tests.support.three_runs import record_three_runs
 from traces.meta import update_sealed_meta
 from traces.writer import TraceWriter
 from ui.palette import THEMES
-from ui.web.limit_query import Wanted, read_wanted, step_of, steps
+from ui.web.limit_query import Wanted, read_wanted, step_of, steps, words_of
 from ui.web.pages import saturation
 from ui.web.pages.saturation_advice import ADVICE_PARTS, advice_parts, marks_of, no_advice
 from ui.web.pages.saturation_evidence import Evidence, EvidenceOf, chunk_marks
@@ -166,6 +166,14 @@ def test_every_stop_of_a_slider_is_a_limit_that_the_address_can_hold() -> None:
             wanted, wrong = read_wanted({key: step.text} if step.text else {})
             assert not wrong
             assert step_of(key, wanted) == at
+            assert words_of(key, wanted) == step.words
+
+
+def test_a_limit_between_two_stops_is_told_exactly() -> None:
+    wanted, wrong = read_wanted({"itl_max": "500ms", "decodes": "7"})
+    assert not wrong
+    assert (words_of("itl_max", wanted), words_of("decodes", wanted)) == ("500 ms", "7")
+    assert "500ms" not in [step.text for step in steps("itl_max")]
 
 
 def test_the_sweep_is_shown_first(runs: list[Timeline], evidence_of: EvidenceOf) -> None:

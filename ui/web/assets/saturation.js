@@ -17,13 +17,17 @@
     const stops = SLIDERS.map((key, at) => steps[key][Number(values[at])]);
     const moved = dash.callback_context.triggered.map(({ prop_id }) => prop_id);
     wanted ??= limitsInAddress();
-    SLIDERS.forEach((key, at) => {
+    const words = SLIDERS.map((key, at) => {
       const input = slider(key);
-      input?.setAttribute("aria-valuetext", stops[at][1]);
-      if (input && moved.includes(`${input.id}.value`)) wanted[key] = stops[at][0];
+      const isMoved = input && moved.includes(`${input.id}.value`);
+      const shown = isMoved ? stops[at][1] : document.getElementById(`${input?.id}-words`)?.textContent;
+      input?.setAttribute("aria-valuetext", shown ?? stops[at][1]);
+      if (!isMoved) return dash.no_update; // exact, as the page came
+      wanted[key] = stops[at][0];
+      return shown;
     });
     timer ||= setTimeout(tell, SETTLED_MS);
-    return stops.map(([, words]) => words);
+    return words;
   }
 
   /** The limits as they are in the address: exact, where a slider's stop is the nearest. */

@@ -3,7 +3,7 @@
 from dash import dcc, html
 
 from ui.web.attributes import aria
-from ui.web.limit_query import DECODES, LIMITS, Wanted, step_of, steps
+from ui.web.limit_query import DECODES, LIMITS, Wanted, step_of, steps, words_of
 from ui.web.metric_heads import named
 
 __all__ = ["SLIDERS", "limit_sliders", "slider_steps", "texts_of"]
@@ -46,7 +46,7 @@ def _slider(key: str, wanted: Wanted) -> html.Div:
     return html.Div(
         [
             html.Label(label, htmlFor=name, **named(entry)),
-            html.Output(stops[at].words, id=f"{name}-words", htmlFor=name),
+            html.Output(words_of(key, wanted), id=f"{name}-words", htmlFor=name),
             dcc.Input(id=name, type="range", min=0, max=len(stops) - 1, step=1, value=at),
         ],
         className="limit",
