@@ -2,9 +2,9 @@
 
 from profiler.advice import Advice
 from profiler.advice_cost import RUN_TO_RUN
-from profiler.advice_names import LIMIT_WORDS, option_words, span_words, tokens
+from profiler.advice_names import LIMIT_WORDS, option_words, span_words
 from profiler.price_rows import PriceRow
-from profiler.wording import count
+from profiler.wording import count, tokens
 
 __all__ = ["basis"]
 

@@ -4,7 +4,7 @@ import math
 
 from profiler.advice import Advice
 from profiler.price_rows import Options
-from profiler.wording import count
+from profiler.wording import count, tokens
 
 __all__ = [
     "LIMIT_WORDS",
@@ -13,7 +13,6 @@ __all__ = [
     "option_words",
     "point_words",
     "span_words",
-    "tokens",
 ]
 
 LIMIT_WORDS = {"itl_max_s": "ITL max", "itl_p99_s": "ITL p99", "ttft_p99_s": "TTFT p99"}
@@ -43,11 +42,6 @@ def limit_words(seconds: float) -> str:
 def margin_words(margin: float) -> str:
     """Behind a number that was raised; nothing if it was not."""
     return f" with a margin of {margin * 100:.0f} %" if margin else ""
-
-
-def tokens(number: int) -> str:
-    """1 token, 12,000 tokens."""
-    return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
 def span_words(advice: Advice) -> str:

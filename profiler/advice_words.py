@@ -5,9 +5,9 @@ from dataclasses import replace
 from profiler.advice import Advice
 from profiler.advice_basis import basis
 from profiler.advice_choice import NO_LIMITS, VALUES, Binding, pays
-from profiler.advice_names import LIMIT_WORDS, limit_words, margin_words, option_words, point_words, tokens
+from profiler.advice_names import LIMIT_WORDS, limit_words, margin_words, option_words, point_words
 from profiler.price_rows import Options, PriceRow
-from profiler.wording import count, duration
+from profiler.wording import count, duration, tokens
 
 __all__ = ["LIMIT_WORDS", "answer", "basis", "option_words", "reasons"]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from profiler.saturation_curve import Dip
 from profiler.saturation_report import Fitted, SaturationReport
-from profiler.wording import count, duration
+from profiler.wording import count, duration, tokens
 
 __all__ = ["answer", "basis", "price", "sweep_command"]
 
@@ -21,10 +21,10 @@ def answer(report: SaturationReport, chunks: Sequence[int] = ()) -> str:
     if found.status == "ok" and found.tokens is not None:
         fits = [fit for size in chunks if (fit := report.fitted(size)) is not None]
         said = [_of_chunk(fit, found.tokens) for fit in fits] or [_of_point(report.fitted(found.tokens))]
-        return f"About {_tokens(found.tokens)} fill one forward. {' '.join(said)}"
+        return f"About {tokens(found.tokens)} fill one forward. {' '.join(said)}"
     if found.status == "not_saturated":
         largest = report.sizes["tokens"][-1]
-        return f"Up to {_tokens(largest)}, forwards do not saturate: throughput still rises."
+        return f"Up to {tokens(largest)}, forwards do not saturate: throughput still rises."
     if not found.num_points:
         return "No saturation point: no forward here computes one prompt without a prefix."
     return f"No saturation point: {_sizes(found.num_sizes)} of forwards, 8 are needed."
@@ -41,7 +41,7 @@ def price(report: SaturationReport, *, simulated: bool = False) -> str:
         assert found.low is not None
         assert found.high is not None
         return (
-            f"Throughput reaches {share} of its best at {_tokens(found.tokens)} "
+            f"Throughput reaches {share} of its best at {tokens(found.tokens)} "
             f"[{count(found.low)}, {count(found.high)}]. {_beyond(report)}"
         )
     sweep = "A simulated sweep" if simulated else "A sweep"
@@ -73,7 +73,7 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
         fewest, most = min(repeats), max(repeats)
         each = count(most) if fewest == most else f"{count(fewest)} to {count(most)}"
         sizes, low, high = _sizes(found.num_sizes), report.sizes["tokens"][0], report.sizes["tokens"][-1]
-        span = _tokens(high) if low == high else f"{count(low)} to {_tokens(high)}"
+        span = tokens(high) if low == high else f"{count(low)} to {tokens(high)}"
         lines.append(("points", f"{sizes} × {each}, {span}"))
     if found.fit_kind is not None and report.residual is not None:
         kind = {
@@ -92,12 +92,8 @@ def basis(report: SaturationReport) -> list[tuple[str, str]]:
     if found.dips:
         lines.append(("dips", _dips(found.dips)))
     if report.sizes.height:
-        lines.append(("not covered", f"more than {_tokens(report.sizes['tokens'][-1])}; prefixes; batches"))
+        lines.append(("not covered", f"more than {tokens(report.sizes['tokens'][-1])}; prefixes; batches"))
     return lines
-
-
-def _tokens(number: int) -> str:
-    return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
 def _sizes(number: int) -> str:
@@ -133,4 +129,4 @@ def _beyond(report: SaturationReport) -> str:
     takes = f"takes {duration(largest.time_s)} instead of {duration(point.time_s)}"
     percent = f"{abs(gain) * 100:.0f} %"
     change = "no more" if abs(gain) < _NONE_LOST else f"{percent} {'more' if gain > 0 else 'less'}"
-    return f"One forward of {_tokens(largest.tokens)} without a prefix has {change} throughput and {takes}."
+    return f"One forward of {tokens(largest.tokens)} without a prefix has {change} throughput and {takes}."

@@ -9,7 +9,7 @@ from profiler.sentences import saturation_point
 from profiler.sweep import Sweep
 from profiler.sweep_cases import SweepCase
 from profiler.tables import TraceLike, frame
-from profiler.wording import count, mebibytes
+from profiler.wording import count, mebibytes, tokens
 
 __all__ = ["sweep_words"]
 
@@ -29,8 +29,8 @@ def sweep_words(trace: TraceLike, sweep: Sweep) -> Iterator[str]:
         yield _point(decode_saturation(trace))
     peak = _activation_peak(trace)
     if peak is not None:
-        tokens, size_bytes = peak
-        yield f"A forward of {_tokens(tokens)} held {mebibytes(size_bytes)} of activations, the most."
+        largest, size_bytes = peak
+        yield f"A forward of {tokens(largest)} held {mebibytes(size_bytes)} of activations, the most."
     if sweep.uncovered:
         yield f"Not measured, as the budget ended first: {_named(sweep.uncovered)}."
     yield f"Not covered: {'; '.join(_beyond(sweep))}."
@@ -59,9 +59,9 @@ def _beyond(sweep: Sweep) -> Iterator[str]:
     """What lies outside of the plan."""
     plan = sweep.plan
     if plan.tokens:
-        yield f"more than {_tokens(plan.largest)} in a forward"
+        yield f"more than {tokens(plan.largest)} in a forward"
         longest = max(plan.prefixes)
-        yield f"prefixes of more than {_tokens(longest)}" if longest else "prefixes"
+        yield f"prefixes of more than {tokens(longest)}" if longest else "prefixes"
     else:
         yield "prompts"
     if plan.batch:
@@ -82,8 +82,4 @@ def _case(case: SweepCase) -> str:
     if case.decode:
         return f"{count(case.tokens)} decode row{'' if case.tokens == 1 else 's'}"
     behind = f" behind {count(case.prefix_tokens)}" if case.prefix_tokens else ""
-    return f"{_tokens(case.tokens)}{behind}"
-
-
-def _tokens(number: int) -> str:
-    return f"{count(number)} token{'' if number == 1 else 's'}"
+    return f"{tokens(case.tokens)}{behind}"

@@ -1,11 +1,16 @@
 """Numbers as sentences write them: a unit, a comma in thousands, ms below one second."""
 
-__all__ = ["count", "duration", "mebibytes", "times"]
+__all__ = ["count", "duration", "mebibytes", "times", "tokens"]
 
 
 def count(value: int) -> str:
     """12,000."""
     return f"{value:,}"
+
+
+def tokens(number: int) -> str:
+    """1 token, 12,000 tokens."""
+    return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

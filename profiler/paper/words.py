@@ -6,7 +6,7 @@ from profiler.paper.feed_forward import Experts
 from profiler.paper.latent import LatentAttention
 from profiler.paper.plan import PaperPlan
 from profiler.price_rows import PriceRow
-from profiler.wording import count, duration
+from profiler.wording import count, duration, tokens
 
 __all__ = ["answer", "reasons"]
 
@@ -28,7 +28,7 @@ def reasons(plan: PaperPlan) -> list[str]:
 
 def _point(plan: PaperPlan) -> str:
     point, start = plan.point, plan.start
-    span = f"of forwards of 1 to {_tokens(point.largest)}"
+    span = f"of forwards of 1 to {tokens(point.largest)}"
     price = (
         f"A chunk of {count(_chunk(start))} loses {_lost(start)} of a long prompt's best throughput "
         f"and takes {_times(plan, start)}.{_latents(plan)}"
@@ -36,7 +36,7 @@ def _point(plan: PaperPlan) -> str:
     if point.tokens is None:
         return f"Throughput still rises at the end {span}: there is no saturation point. {price}"
     return (
-        f"On paper {_tokens(point.tokens)} fill a forward: {point.q * 100:g} % of the best prefill "
+        f"On paper {tokens(point.tokens)} fill a forward: {point.q * 100:g} % of the best prefill "
         f"throughput {span}. {price}"
     )
 
@@ -76,7 +76,7 @@ def _waits(plan: PaperPlan, start: PriceRow) -> str:
         for (size, mixed), name in names.items()
         if (row := plan.row(size, mixed=mixed)) is not None and row.longest_wait_s is not None
     ]
-    return f"Longest decode wait behind a prompt of {_tokens(plan.prompt_tokens)}: {', '.join(waits)}."
+    return f"Longest decode wait behind a prompt of {tokens(plan.prompt_tokens)}: {', '.join(waits)}."
 
 
 def _bound(plan: PaperPlan) -> str:
@@ -84,11 +84,11 @@ def _bound(plan: PaperPlan) -> str:
     experts = _experts(plan)
     if ridge is None:
         return (
-            f"Up to {_tokens(largest)} the layers' weights take longer to read than to multiply: forwards "
+            f"Up to {tokens(largest)} the layers' weights take longer to read than to multiply: forwards "
             f"are memory-bound, and more tokens cost little.{experts}"
         )
     return (
-        f"Below {_tokens(ridge)} the layers' weights take longer to read than to multiply: forwards are "
+        f"Below {tokens(ridge)} the layers' weights take longer to read than to multiply: forwards are "
         f"memory-bound, and more tokens almost free. Above they are compute-bound.{experts}"
     )
 
@@ -100,7 +100,7 @@ def _experts(plan: PaperPlan) -> str:
         return ""
     return (
         f" A token takes {mixture.per_token} of {mixture.num_experts} experts: from "
-        f"{_tokens(_covering(mixture))} on 95 % of a layer's are read, each for few of them."
+        f"{tokens(_covering(mixture))} on 95 % of a layer's are read, each for few of them."
     )
 
 
@@ -116,7 +116,7 @@ def _memory(plan: PaperPlan) -> str:
     each = " a GPU" if plan.device.tp > 1 else ""
     return (
         f"Weights take {memory.weight_bytes / GIB:,.1f} of {memory.memory_bytes / GIB:,.1f} GiB{each}. "
-        f"Beside such chunks {_requests(memory.requests(chunk))} of {_tokens(memory.request_tokens)} fit at "
+        f"Beside such chunks {_requests(memory.requests(chunk))} of {tokens(memory.request_tokens)} fit at "
         "once."
     )
 
@@ -142,7 +142,7 @@ def _times(plan: PaperPlan, row: PriceRow) -> str:
     first = duration(row.first_forward_s)
     if row.forwards == 1:
         return first
-    return f"{first}, at the end of a prompt of {_tokens(plan.prompt_tokens)} {duration(row.last_forward_s)}"
+    return f"{first}, at the end of a prompt of {tokens(plan.prompt_tokens)} {duration(row.last_forward_s)}"
 
 
 def _chunk(row: PriceRow) -> int:
@@ -153,10 +153,6 @@ def _chunk(row: PriceRow) -> int:
 def _lost(row: PriceRow) -> str:
     lost = 1 - (row.plateau_share or 0.0)
     return NOTHING if lost < NONE_LOST else f"{lost * 100:.0f} %"
-
-
-def _tokens(number: int) -> str:
-    return f"{count(number)} token{'' if number == 1 else 's'}"
 
 
 def _requests(number: int) -> str:

@@ -1,25 +1,23 @@
 """The roofline of each operator, by hand, against the closed forms, and with a measured GEMM profile."""
 
-from array import array
 from dataclasses import replace
 from math import inf, log
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.arithmetic import ForwardSums, forward_cost, forward_sums
-from engine.batch import ForwardBatch, ForwardMode, Role
+from engine.batch import Role
 from engine.errors import ConfigError
 from engine.peaks import Peaks
-from engine.request import Request
 from profiler.cost import OPERATORS, RooflineCost
 from profiler.cost_profile import load_gemm_profile
 from profiler.cost_table import EFFICIENCIES, OVERHEADS
 from profiler.hardware import find_card, peaks_of
 from profiler.tensor_parallel import shard
+from tests.support.forward_rows import forward_of
 from tests.support.shapes import LLAMA_8B
 
 H200 = Peaks("H200 SXM", "bfloat16", 989e12, 4.8e12, 141 * 2**30, link_bytes_per_s=450e9)
@@ -27,29 +25,8 @@ GEMMS = ("QKV", "O", "GATE_UP", "DOWN")
 EXTEND_ROLES = (Role.WHOLE, Role.FIRST, Role.MIDDLE, Role.LAST)
 
 
-def batch(rows: list[tuple[Role, int, int]]) -> ForwardBatch:
-    """A forward of (role, prefix, extend) rows, extend rows first."""
-    count = len(rows)
-    extends = [extend for _, _, extend in rows]
-    return ForwardBatch(
-        forward_id=0,
-        mode=ForwardMode.MIXED,
-        requests=[Request(i, f"r{i}", array("i", [1])) for i in range(count)],
-        num_extend_seqs=sum(role is not Role.DECODE for role, _, _ in rows),
-        page_size=1,
-        rids=np.arange(count, dtype=np.int32),
-        attempts=np.zeros(count, dtype=np.int32),
-        roles=np.array([role for role, _, _ in rows], dtype=np.uint8),
-        prefix_lens=np.array([prefix for _, prefix, _ in rows], dtype=np.int32),
-        extend_lens=np.array(extends, dtype=np.int32),
-        cached_tokens=np.zeros(count, dtype=np.int32),
-        input_ids=np.zeros(sum(extends), dtype=np.int32),
-        pages=[array("i")] * count,
-    )
-
-
 def seconds(cost: RooflineCost, rows: list[tuple[Role, int, int]]) -> dict[str, float]:
-    sums = forward_sums(batch(rows))
+    sums = forward_sums(forward_of(rows))
     return dict(zip(OPERATORS, cost.operator_seconds(sums), strict=True))
 
 
@@ -102,8 +79,8 @@ def test_a_decode_reads_weights_and_kv() -> None:
 def test_a_forward_takes_the_sum_of_its_operators() -> None:
     rows = [(Role.LAST, 100, 50), (Role.FIRST, 0, 70), (Role.DECODE, 900, 1)]
     cost = RooflineCost(LLAMA_8B, H200, 2)
-    assert cost.forward_ns(batch(rows)) == round(sum(seconds(cost, rows).values()) * 1e9)
-    assert round(cost.seconds(forward_sums(batch(rows))) * 1e9) == cost.forward_ns(batch(rows))
+    assert cost.forward_ns(forward_of(rows)) == round(sum(seconds(cost, rows).values()) * 1e9)
+    assert round(cost.seconds(forward_sums(forward_of(rows))) * 1e9) == cost.forward_ns(forward_of(rows))
 
 
 @given(extend_rows.filter(bool), decode_rows)
@@ -113,7 +90,7 @@ def test_flops_are_those_of_the_closed_forms(
     """With endless bandwidth, seconds are FLOPs over what is reached of the peak."""
     rows = [*extends[:4], *decodes[:4]]
     told = seconds(RooflineCost(LLAMA_8B, replace(H200, bytes_per_s=inf), 2), rows)
-    flops = forward_cost(LLAMA_8B, forward_sums(batch(rows)), 2, 2)
+    flops = forward_cost(LLAMA_8B, forward_sums(forward_of(rows)), 2, 2)
 
     def work(kind: str, *operators: str) -> float:
         compute = EFFICIENCIES[kind].compute
@@ -132,7 +109,7 @@ def test_bytes_are_at_least_those_that_a_forward_must_move() -> None:
     told = seconds(RooflineCost(LLAMA_8B, replace(H200, flops_per_s=inf), 2), rows)
     kinds = dict.fromkeys((*GEMMS, "HEAD"), "GEMM") | {name: name for name in OPERATORS[5:9]}
     moved = sum(told[name] * EFFICIENCIES[kind].memory * H200.bytes_per_s for name, kind in kinds.items())
-    least = forward_cost(LLAMA_8B, forward_sums(batch(rows)), 2, 2)
+    least = forward_cost(LLAMA_8B, forward_sums(forward_of(rows)), 2, 2)
     must = least.bytes_weights + least.bytes_kv_read + least.bytes_kv_write + least.bytes_activation
     assert must < moved < 1.3 * must
 
@@ -140,13 +117,13 @@ def test_bytes_are_at_least_those_that_a_forward_must_move() -> None:
 @given(st.integers(1, 20_000), st.integers(0, 100_000), st.integers(1, 64))
 def test_more_work_never_takes_less_time(extend: int, prefix: int, rows: int) -> None:
     cost = RooflineCost(LLAMA_8B, H200, 2)
-    small = batch([(Role.LAST, prefix, extend)] + [(Role.DECODE, 100, 1)] * rows)
+    small = forward_of([(Role.LAST, prefix, extend)] + [(Role.DECODE, 100, 1)] * rows)
     for change in (
         [(Role.LAST, prefix, extend + 1)] + [(Role.DECODE, 100, 1)] * rows,
         [(Role.LAST, prefix + 1, extend)] + [(Role.DECODE, 100, 1)] * rows,
         [(Role.LAST, prefix, extend)] + [(Role.DECODE, 100, 1)] * (rows + 1),
     ):
-        assert cost.forward_ns(batch(change)) >= cost.forward_ns(small)
+        assert cost.forward_ns(forward_of(change)) >= cost.forward_ns(small)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +137,7 @@ def test_more_work_never_takes_less_time(extend: int, prefix: int, rows: int) ->
 def test_a_forward_of_more_time_than_a_trace_can_hold_is_refused(peaks: Peaks, longest: str) -> None:
     cost = RooflineCost(shard(LLAMA_8B, 2), peaks, 2)
     with pytest.raises(ConfigError, match=f"most of it {longest}, and the most is 1e.08 s"):
-        cost.forward_ns(batch([(Role.WHOLE, 0, 100)]))
+        cost.forward_ns(forward_of([(Role.WHOLE, 0, 100)]))
 
 
 def test_ranks_share_work_and_pay_for_it() -> None:

@@ -115,7 +115,7 @@ def _note(advice: Advice, shown: str, *, untried: bool) -> str:
         f"Simulated: the workload through the real scheduler. TTFT long: of the longest prompt, "
         f"{count(advice.workload.longest_prompt)} tokens; first and last: its forwards."
     ]
-    if row is None and untried and not _decodes_break(advice):
+    if row is None and untried and not any(map(advice.decodes_break, advice.choice.bindings)):
         told.append("Smaller chunks than these may keep the limits: load the page anew to have them tried.")
     if row is not None and policy_of(row.options) not in (shown, None):
         told.append("The recommended row is in the list of another policy.")
@@ -127,13 +127,3 @@ def _note(advice: Advice, shown: str, *, untried: bool) -> str:
     )
     told.append(f"✕ breaks a limit{over}.")
     return " ".join(told)
-
-
-def _decodes_break(advice: Advice) -> bool:
-    """Whether a forward of decodes alone is over a limit, which no chunk size mends."""
-    return any(
-        binding.limit != "ttft_p99_s"
-        and binding.best.decode_forward_s is not None
-        and binding.best.decode_forward_s * (1 + advice.margins.decode) > binding.limit_s
-        for binding in advice.choice.bindings
-    )
