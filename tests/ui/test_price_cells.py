@@ -1,24 +1,9 @@
 """The numbers of a price list in a terminal: each stands under its own head."""
 
 from profiler.price_rows import Options, PriceRow
+from tests.support.price_row import ROW
 from ui.price_cells import PRICE_HEADS, empty_table, price_cells
 from ui.words import UNKNOWN
-
-ROW = PriceRow(
-    Options(512, mixed=True),
-    plateau_share=0.9,
-    forwards=64,
-    first_forward_s=0.011,
-    last_forward_s=0.022,
-    longest_wait_s=0.033,
-    itl_p99_s=0.044,
-    ttft_p99_s=0.055,
-    ttft_long_s=0.066,
-    against_whole=0.5,
-    output_tokens_per_s=77.0,
-    activation_bytes=88 * 2**20,
-    kv_tokens=99_000,
-)
 
 
 def test_each_number_stands_under_its_head() -> None:

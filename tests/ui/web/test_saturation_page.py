@@ -17,6 +17,7 @@ from profiler.ceilings_store import keep_ceilings
 from profiler.price_rows import Limits
 from profiler.riding import riding
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.price_row import ROW
 from tests.support.recorded import TINY
 from tests.support.three_runs import record_three_runs
 from traces.meta import update_sealed_meta
@@ -27,6 +28,7 @@ from ui.web.pages import saturation
 from ui.web.pages.saturation_advice import ADVICE_PARTS, advice_parts, marks_of, no_advice
 from ui.web.pages.saturation_evidence import Evidence, EvidenceOf, chunk_marks
 from ui.web.pages.saturation_limits import SLIDERS, texts_of
+from ui.web.pages.saturation_prices import whole_list
 from ui.web.pages.saturation_roof import ROOF_PARTS, roof_parts, unreadable_roof
 from ui.web.pages.saturation_view import PARTS, parts_of, unreadable
 from ui.web.urls import SaturationView, read_saturation
@@ -230,6 +232,28 @@ def test_the_price_list_marks_what_to_take_and_what_breaks_a_limit(
     shown = [r for r in over if not r.options.mixed and not r.options.interval]
     assert 0 < broken(table) == len(shown)
     assert marks_of(evidence_of(2), limited).limit_s == limited.choice.limits.itl_max_s
+
+
+def test_each_number_of_the_price_list_stands_under_its_head(advice: Advice) -> None:
+    table = whole_list(replace(advice, rows=(ROW,)))
+    (row,) = table["rows"]
+    heads = [head["text"] for head in table["heads"]]
+    assert dict(zip(heads, [row["name"], *(cell["text"] for cell in row["cells"])], strict=True)) == {
+        "chunk": "512",
+        "policy": "mixed",
+        "of best": "90 %",
+        "first": "11.0 ms",
+        "last": "22.0 ms",
+        "longest wait": "33.0 ms",
+        "ITL p99": "44.0 ms",
+        "TTFT p99": "55.0 ms",
+        "TTFT long": "66.0 ms",
+        "vs whole": "+50 %",
+        "activations": "88.0 MiB",
+        "forwards": "64",
+        "output": "77.0 tokens/s",
+        "KV tokens": "99,000",
+    }
 
 
 def test_a_limit_that_nothing_keeps_is_named(evidence_of: EvidenceOf, advice: Advice) -> None:
