@@ -89,7 +89,7 @@ def _answer(evidence: Evidence, advice: Advice) -> object:
 
 
 def _said(advice: Advice) -> list[Component | str]:
-    glyph = html.Span("▼ " if advice.choice.row else "✕ ", className="mark")
+    glyph = html.Span("▼ ", className="mark") if advice.choice.row else html.Span("✕ ", className="lost")
     told: list[Component] = [html.B(answer(advice), **named("choice"))]
     keys = chain(_SENTENCES if advice.choice.row else ["choice"], repeat("margins"))
     told += [html.Span(sentence, **named(key)) for sentence, key in zip(reasons(advice), keys, strict=False)]
