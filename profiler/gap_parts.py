@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.batch import ForwardMode
-from profiler.timeline.tiles import Chunk, GapDetail
+from profiler.ledger.parts import Chunk, GapDetail
 
 __all__ = ["GapPart", "PartKind", "gap_parts"]
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.batch import ForwardMode
+from profiler.ledger.parts import GapDetail
 from profiler.open_silences import OpenSilences
-from profiler.timeline.tiles import GapDetail
 from profiler.wording import count, duration, mebibytes, times
 
 __all__ = [

@@ -3,7 +3,7 @@
 from typing import Any
 
 from profiler.export.forwards import extent_text
-from profiler.timeline.tiles import Chunk, GapDetail
+from profiler.ledger.parts import Chunk, GapDetail
 from profiler.wording import duration
 
 __all__ = ["gap_arguments"]

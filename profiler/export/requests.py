@@ -8,8 +8,9 @@ import polars as pl
 
 from profiler.export.forwards import EVERY, Forwards, extent_text
 from profiler.export.gap_arguments import gap_arguments
+from profiler.ledger.parts import GapDetail
 from profiler.tables import frame
-from profiler.timeline.tiles import UNKNOWN, GapDetail, Lane, LaneKind, LaneRef
+from profiler.timeline.tiles import UNKNOWN, Lane, LaneKind, LaneRef
 from profiler.timeline.timeline import Timeline
 from traces.drawing import Flow, Instant, Item, Slice, Track
 

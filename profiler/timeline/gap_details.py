@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from engine.batch import ForwardMode, Role
 from profiler.culprits import Culprit, split_exactly
 from profiler.forward_table import UNKNOWN_MODE, ForwardTable
+from profiler.ledger.parts import Chunk, GapDetail, GapForward
 from profiler.mixed_extra import DECODE_MEDIAN
 from profiler.request_rows import RequestRows
 from profiler.timeline.requests import Requests, known
-from profiler.timeline.tiles import Chunk, GapDetail, GapForward
 from profiler.token_gaps import Gaps, token_gaps
 
 __all__ = ["GapReader"]

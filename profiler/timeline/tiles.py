@@ -10,15 +10,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.culprits import Culprit
 from profiler.forward_table import UNKNOWN
 
 __all__ = [
     "UNKNOWN",
-    "Chunk",
     "Counters",
-    "GapDetail",
-    "GapForward",
     "Lane",
     "LaneKind",
     "LaneRef",
@@ -130,59 +126,3 @@ class Sums:
     busy_ns: int | None  # device time inside the window, of all forwards that reach into it
     output_tokens: int | None  # tokens whose time lies in the window
     stalls: int  # listed stalls that reach into the window
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Part of a prompt that one forward computed."""
-
-    rid: int
-    name: str
-    number: int  # k of k/n
-    of: int | None
-    prefix_len: int
-    extend_end: int
-    forward_id: int
-    start_ns: int
-    end_ns: int
-    in_gap_ns: int  # its share of the gap
-
-
-@dataclass(frozen=True, slots=True)
-class GapForward:
-    """A forward that took device time of a gap."""
-
-    forward_id: int
-    mode: str | None
-    start_ns: int
-    end_ns: int
-    in_gap_ns: int
-    extend_tokens: int | None
-    decode_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class GapDetail:
-    """One gap of a request, and what filled it."""
-
-    rid: int
-    name: str
-    token_index: int
-    start_ns: int
-    end_ns: int
-    median_gap_ns: float | None
-    own_forward_id: int
-    own_mode: str | None
-    own_start_ns: int | None
-    forwards: tuple[GapForward, ...]  # in time order, the own one last
-    culprits: tuple[Culprit, ...]  # most device time first
-    chunks: tuple[Chunk, ...]  # of the culprits, in time order; their in_gap_ns sum to the culprits'
-    costliest: Chunk | None
-    mixed_extra_ns: int | None
-    mixed_extra_estimator: str | None
-    own_others_ns: int = 0  # device time of its other forwards: computed anew, or the next one launched ahead
-
-    @property
-    def gap_ns(self) -> int:
-        """Its length."""
-        return self.end_ns - self.start_ns

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from profiler.ledger.parts import GapDetail
 from profiler.open_silences import OpenSilences, open_silences_among
 from profiler.replay import Replay
 from profiler.scheduler_state import SchedulerState
@@ -18,7 +19,7 @@ from profiler.timeline.lanes import LaneMaker
 from profiler.timeline.requests import Requests, requests_of
 from profiler.timeline.strip import counters, strip
 from profiler.timeline.sums import sums
-from profiler.timeline.tiles import Counters, GapDetail, Lane, LaneRef, Strip, Sums
+from profiler.timeline.tiles import Counters, Lane, LaneRef, Strip, Sums
 from profiler.token_gaps import DeviceTime
 from traces.reader import Trace, open_trace
 

@@ -6,8 +6,8 @@ import pytest
 
 from profiler.culprits import Culprit
 from profiler.gap_parts import GapPart, PartKind, gap_parts
+from profiler.ledger.parts import Chunk, GapDetail, GapForward
 from profiler.sentences import headline, waited, who_waits, why_waited
-from profiler.timeline.tiles import Chunk, GapDetail, GapForward
 
 S = 1_000_000_000
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.batch import ForwardMode
+from profiler.ledger.parts import Chunk, GapDetail
 from profiler.scheduler_state import SchedulerState
-from profiler.timeline.tiles import Chunk, GapDetail
 from ui import words
 from ui.tui.text import instant, shown
 

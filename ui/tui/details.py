@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from profiler.timeline.tiles import Chunk, GapDetail
+from profiler.ledger.parts import Chunk, GapDetail
 from ui import words
 from ui.tui.ink import Ink
 from ui.tui.text import Line, fit, instant, shown

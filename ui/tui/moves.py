@@ -2,7 +2,7 @@
 
 import math
 
-from profiler.timeline.tiles import GapDetail
+from profiler.ledger.parts import GapDetail
 from ui import words
 from ui.tui.picture import FOLLOW_NS, Following, Picture
 from ui.tui.text import instant, shown

@@ -5,9 +5,10 @@ from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import TypeVar, cast
 
+from profiler.ledger.parts import GapDetail
 from profiler.scheduler_state import SchedulerState
 from profiler.timeline.kpis import Kpis
-from profiler.timeline.tiles import Counters, GapDetail, Lane, LaneRef, Strip
+from profiler.timeline.tiles import Counters, Lane, LaneRef, Strip
 from profiler.timeline.timeline import Timeline
 from ui.tui.stall_index import StallIndex
 

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from engine.batch import ForwardMode
-from profiler.timeline.tiles import Chunk, GapDetail, Sums
+from profiler.ledger.parts import Chunk, GapDetail
+from profiler.timeline.tiles import Sums
 from profiler.timeline.timeline import Timeline
 from ui import words
 

@@ -6,8 +6,8 @@ from dash import html
 from dash.development.base_component import Component
 
 from profiler.gap_parts import GapPart, PartKind, gap_parts
+from profiler.ledger.parts import Chunk, GapDetail
 from profiler.sentences import waited, why_waited
-from profiler.timeline.tiles import Chunk, GapDetail
 from ui.web.answer import why_no_gap
 from ui.web.attributes import aria, data
 from ui.web.metric_heads import named

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from profiler.timeline.tiles import GapDetail
+from profiler.ledger.parts import GapDetail
 from ui.words import name
 
 __all__ = ["clipped", "shown", "with_shown_names"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from profiler.timeline.tiles import GapDetail
+from profiler.ledger.parts import GapDetail
 from profiler.timeline.timeline import Timeline
 from ui.web.runs import Run, compared
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, jsonify, request
 
-from profiler.timeline.tiles import GapDetail, LaneRef
+from profiler.ledger.parts import GapDetail
+from profiler.timeline.tiles import LaneRef
 from profiler.timeline.timeline import Timeline
 from ui import words
 from ui.web import captions, wire

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
-from profiler.timeline.tiles import GapDetail
+from profiler.ledger.parts import GapDetail
 from ui.web.limit_query import Wanted, read_wanted
 from ui.web.places import culprit_ns, worst_gap
 from ui.web.runs import Run, compared

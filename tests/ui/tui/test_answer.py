@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from profiler.culprits import Culprit
+from profiler.ledger.parts import Chunk, GapDetail
 from profiler.scheduler_state import ForwardState, HalfDone, RequestState, SchedulerState
-from profiler.timeline.tiles import Chunk, GapDetail
 from ui.tui.answer import alike, answer, open_answer, reason
 
 MS = 1_000_000
