@@ -1,1 +1,1 @@
-"""What is wrong with a run, in plain words: findings with their evidence, and an option that would mend each."""
+"""What is wrong with a run in plain words, each with its evidence and an option that would mend it."""
