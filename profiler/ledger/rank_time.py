@@ -1,0 +1,157 @@
+"""The time of one rank, each instant given to the forward on its device, else to what its host did."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from engine.batch import ForwardMode
+from profiler.forward_table import UNKNOWN_MODE, ForwardTable
+from profiler.ledger.parts import HOST_KINDS, PartKind
+from profiler.tables import TraceLike, frame
+
+__all__ = ["MODES", "Layer", "RankTime", "rank_times"]
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+
+MODES = (*(mode.value for mode in ForwardMode), UNKNOWN_MODE)  # in this order device times stand
+_TIMES = (
+    *("plan_start_ns", "plan_end_ns", "launch_start_ns", "launch_end_ns"),
+    *("start_ns", "end_ns", "result_start_ns", "result_end_ns"),
+)
+_HOST = (
+    (PartKind.RESULT, "result_start_ns", "result_end_ns"),
+    (PartKind.LAUNCH, "launch_start_ns", "launch_end_ns"),
+    (PartKind.PLAN, "plan_start_ns", "plan_end_ns"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Intervals that share no instant, in time order, and how much of each no layer above holds.
+
+    Where the intervals that it is made of overlap, the one that started first has the instant.
+    """
+
+    start_ns: Ints  # (n,)
+    end_ns: Ints
+    kind: Codes  # (n,) index of a column of `sums_ns`
+    source: Ints  # (n,) which of the intervals it is made of
+    sums_ns: Ints  # (n + 1, kinds) time held by those before each
+    above: tuple["Layer", ...]
+
+    @classmethod
+    def of(
+        cls, start_ns: Ints, end_ns: Ints, kind: Codes, kinds: int, above: tuple["Layer", ...] = ()
+    ) -> "Layer":
+        """A layer of intervals in any order; those without length hold nothing."""
+        order = np.flatnonzero(end_ns > start_ns)
+        order = order[np.argsort(start_ns[order], kind="stable")]
+        start, end = start_ns[order], end_ns[order]
+        if len(order):
+            start = np.append(start[:1], np.maximum(start[1:], np.maximum.accumulate(end)[:-1]))
+        left = end > start
+        start, end, order = start[left], end[left], order[left]
+        held = end - start - (_covered(above, end) - _covered(above, start))
+        sums = np.zeros((len(order) + 1, kinds), dtype=np.int64)
+        sums[np.arange(1, len(order) + 1), kind[order]] = held
+        return cls(start, end, kind[order], order, np.cumsum(sums, axis=0), above)
+
+    def until(self, t_ns: Ints) -> Ints:
+        """(times, kinds) time that it holds before each time."""
+        at = np.searchsorted(self.start_ns, t_ns, side="right")
+        held = self.sums_ns[at]
+        inside = np.flatnonzero(at > 0)
+        last = at[inside] - 1
+        going = t_ns[inside] < self.end_ns[last]
+        inside, last = inside[going], last[going]
+        t, end = t_ns[inside], self.end_ns[last]
+        held[inside, self.kind[last]] -= end - t - (_covered(self.above, end) - _covered(self.above, t))
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """Where the time of a rank went; its device intervals are those of `ForwardTable`, made disjoint."""
+
+    device: Layer  # kinds in order of `MODES`
+    position: Ints  # (intervals of `device`,) of each one's forward in the `ForwardTable`
+    host: Layer  # RESULT, LAUNCH, PLAN
+    untold: Layer  # between launch and result of forwards without a device interval
+    wait: Layer
+    complete: bool  # whether every forward has all its times, so that what is left is idle
+
+    def device_until(self, t_ns: Ints) -> Ints:
+        """(times, modes) device time before each time, by mode in order of `MODES`."""
+        return self.device.until(t_ns)
+
+    def host_until(self, t_ns: Ints) -> Ints:
+        """(times, kinds) time before each that no device interval holds, in order of `HOST_KINDS`.
+
+        Counts from the time 0: only differences mean something, as before its first forward a rank is idle.
+        """
+        found = np.zeros((len(t_ns), len(HOST_KINDS)), dtype=np.int64)
+        host = self.host.until(t_ns)
+        for column, (kind, _, _) in enumerate(_HOST):
+            found[:, HOST_KINDS.index(kind)] = host[:, column]
+        untold = HOST_KINDS.index(PartKind.UNTOLD)
+        found[:, untold] = self.untold.until(t_ns)[:, 0]
+        found[:, HOST_KINDS.index(PartKind.WAIT)] = self.wait.until(t_ns)[:, 0]
+        rest = t_ns - self.device.until(t_ns).sum(axis=1) - found.sum(axis=1)
+        found[:, HOST_KINDS.index(PartKind.IDLE) if self.complete else untold] += rest
+        return found
+
+    def touching(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        """The device intervals [first, last) that share time with [start_ns, end_ns)."""
+        first = int(np.searchsorted(self.device.end_ns, start_ns, side="right"))
+        return first, max(first, int(np.searchsorted(self.device.start_ns, end_ns, side="left")))
+
+
+def rank_times(trace: TraceLike, forwards: ForwardTable) -> dict[int, RankTime]:
+    """The time of each rank of a trace."""
+    times = frame(trace, "forwards").select(pl.col("rank").fill_null(0), *_TIMES)
+    return {
+        int(rank): _rank_time(forwards, int(rank), times.filter(pl.col("rank") == rank))
+        for rank in np.unique(forwards.rank)
+    }
+
+
+def _rank_time(forwards: ForwardTable, rank: int, times: pl.DataFrame) -> RankTime:
+    position = np.flatnonzero((forwards.rank == rank) & forwards.on_device)
+    mode = np.searchsorted(MODES, forwards.mode[position]).astype(np.uint8)
+    device = Layer.of(forwards.start_ns[position], forwards.end_ns[position], mode, len(MODES))
+    pieces = [_intervals(times, start, end) for _, start, end in _HOST]
+    kind = np.repeat(np.arange(len(pieces), dtype=np.uint8), [len(start) for start, _ in pieces])
+    starts, ends = (np.concatenate(side) for side in zip(*pieces, strict=True))
+    host = Layer.of(starts, ends, kind, len(pieces), (device,))
+    on_device = pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null()
+    untold = _flight(times.filter(~on_device), (device, host))
+    return RankTime(
+        device=device,
+        position=position[device.source],
+        host=host,
+        untold=untold,
+        wait=_flight(times.filter(on_device), (device, host, untold)),
+        complete=not any(times[name].null_count() for name in _TIMES),
+    )
+
+
+def _flight(times: pl.DataFrame, above: tuple[Layer, ...]) -> Layer:
+    """From launch to result of some forwards."""
+    start, end = _intervals(times, "launch_end_ns", "result_start_ns")
+    return Layer.of(start, end, np.zeros(len(start), dtype=np.uint8), 1, above)
+
+
+def _intervals(times: pl.DataFrame, start: str, end: str) -> tuple[Ints, Ints]:
+    known = times.select(start, end).drop_nulls()
+    return known[start].to_numpy(), known[end].to_numpy()
+
+
+def _covered(above: tuple[Layer, ...], t_ns: Ints) -> Ints:
+    """(times,) time that layers hold before each time."""
+    covered = np.zeros(len(t_ns), dtype=np.int64)
+    for layer in above:
+        covered += layer.until(t_ns).sum(axis=1)
+    return covered
