@@ -53,7 +53,7 @@ CAUSES = (
         "held",
         "▓",
     ),
-    CauseGroup("deferred", "deferred by the interval", (PartKind.DEFERRED,), "text", "deferred", "╌"),
+    CauseGroup("deferred", "interval deferral", (PartKind.DEFERRED,), "text", "deferred", "╌"),
     CauseGroup(
         "others_decodes", "others' decodes", (PartKind.OTHERS_DECODE,), "decode", "others-decodes", "│"
     ),
