@@ -1,21 +1,9 @@
 """Where docs/metrics.md defines each number of both UIs, and what it is in a sentence."""
 
-from typing import NamedTuple
+from ui.ledger_entries import LEDGER_ENTRIES
+from ui.metric_entry import MetricEntry
 
 __all__ = ["ENTRIES", "MetricEntry", "explained", "state_entry"]
-
-
-class MetricEntry(NamedTuple):
-    """A number's sentence; its heading in docs/metrics.md, up to the dash; the words that mark it there."""
-
-    words: str
-    heading: str
-    key: str | None = None  # None: the whole section
-
-    @property
-    def place(self) -> str:
-        """Where it is defined: docs/metrics.md, Latency: ttft_s."""
-        return f"docs/metrics.md, {self.heading}" + (f": {self.key}" if self.key else "")
 
 
 _LATENCY, _PICTURES, _COUNTS = "Latency", "Pictures", "Counts and peaks"
@@ -23,6 +11,7 @@ _MODEL, _PRICES, _BOARD = "Model of a forward", "Price list and advice", "Satura
 _GAPS, _STATE, _TRACE = "Gaps and stalls", "The state at a cursor", "The Trace page"
 
 ENTRIES: dict[str, MetricEntry] = {
+    **LEDGER_ENTRIES,
     # of a run
     "itl_longest": MetricEntry(
         "The longest time between two consecutive tokens of a request, over all requests.", _LATENCY, "itl_s"
@@ -61,7 +50,7 @@ ENTRIES: dict[str, MetricEntry] = {
     "budget_fill": MetricEntry(
         "How much of their chunk budget prefill forwards used.", _PICTURES, "budget fill"
     ),
-    # of a selection, a gap, a stall, the cursor
+    # of a selection, a gap, a stall
     "selection": MetricEntry(
         "Exact sums over the forwards that start in the selection.", _PICTURES, "Sums of a selection"
     ),
@@ -69,8 +58,8 @@ ENTRIES: dict[str, MetricEntry] = {
     "gap_parts": MetricEntry(
         "What filled the gap; the parts sum to it exactly.", _PICTURES, "A gap taken apart"
     ),
-    "chunk_cost": MetricEntry("A chunk's share of the device time in the gap.", _PICTURES, "costliest"),
     "stalls": MetricEntry("Gaps in which others' forwards ran, or prompts rode along.", _GAPS, "stall"),
+    # of the scheduler
     "state": MetricEntry("The scheduler as of the forward at the cursor.", _STATE),
     "budgets": MetricEntry("A budget before and after the forward was planned.", _STATE, "four budgets"),
     "inflight_middle_chunks": MetricEntry(

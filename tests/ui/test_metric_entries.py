@@ -27,7 +27,11 @@ def test_the_entry_that_a_number_names_exists(key: str, sections: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    "key", ["first_forward", "last_forward", "activation_bytes", "size_rate", "size_time", "plateau_share"]
+    "key",
+    [
+        *("first_forward", "last_forward", "activation_bytes", "size_rate", "size_time", "plateau_share"),
+        *("gap_ledger", "late_by", "lost", "waiting", "causes", "culprit_cost", "chunk_cost"),
+    ],
 )
 def test_a_cost_says_whether_it_is_measured_simulated_or_derived(key: str) -> None:
     assert re.search("measured|simulated|[Dd]erived", ENTRIES[key].words)
