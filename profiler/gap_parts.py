@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from engine.batch import ForwardMode
 from profiler.ledger.parts import Chunk, GapDetail
+from profiler.ledger.parts import PartKind as Ledger
 
 __all__ = ["GapPart", "PartKind", "gap_parts"]
 
@@ -40,15 +41,16 @@ def gap_parts(gap: GapDetail) -> tuple[GapPart, ...]:
     own_ns = sum(forward.in_gap_ns for forward in gap.forwards if forward.forward_id == gap.own_forward_id)
     others_ns = sum(forward.in_gap_ns for forward in gap.forwards) - own_ns
     in_own = sum(chunk.in_gap_ns for chunk in gap.chunks if chunk.forward_id == gap.own_forward_id)
+    own_elsewhere_ns = gap.sum_ns((Ledger.OWN_OTHER, Ledger.RECOMPUTE))
     charged = sum(culprit.device_ns for culprit in gap.culprits) - in_own
     decodes_ns = max(0, others_ns - charged)
     own_rest_ns = max(0, own_ns - in_own)
-    known_ns = charged + in_own + decodes_ns + own_rest_ns + gap.own_others_ns
+    known_ns = charged + in_own + decodes_ns + own_rest_ns + own_elsewhere_ns
     shared = gap.own_mode == ForwardMode.MIXED.name and gap.mixed_extra_ns is None
     rest = (
         (PartKind.DECODES, decodes_ns),
         (PartKind.OWN, own_rest_ns),
-        (PartKind.OWN_OTHERS, gap.own_others_ns),
+        (PartKind.OWN_OTHERS, own_elsewhere_ns),
         (PartKind.HOST, max(0, gap.gap_ns - known_ns)),
     )
     return (

@@ -6,9 +6,10 @@ from typing import Any
 from profiler.counts import count_run
 from profiler.kernel_coverage import KernelCoverage, kernel_coverage
 from profiler.latency import latency
+from profiler.ledger.parts import GapDetail
 from profiler.saturation import Saturation, decode_saturation, saturation
 from profiler.tables import TraceLike
-from profiler.worst_gap import WorstGap, worst_gap
+from profiler.worst_gap import culprit_forward_id, worst_gap
 
 __all__ = ["summarize"]
 
@@ -32,7 +33,7 @@ def summarize(trace: TraceLike) -> dict[str, Any]:
     }
 
 
-def _worst_stall(gap: WorstGap | None) -> dict[str, Any]:
+def _worst_stall(gap: GapDetail | None) -> dict[str, Any]:
     """The longest gap; the same keys with nothing in them when there is none."""
     if gap is None:
         return {
@@ -52,11 +53,11 @@ def _worst_stall(gap: WorstGap | None) -> dict[str, Any]:
         "rid": gap.name,
         "token_index": gap.token_index,
         "own_forward_id": gap.own_forward_id,
-        "own_mode": None if gap.own_mode is None else gap.own_mode.name,
-        "forward_ids": list(gap.forward_ids),
-        "modes": [mode.name for mode in gap.modes],
+        "own_mode": gap.own_mode,
+        "forward_ids": [forward.forward_id for forward in gap.forwards[:-1]],
+        "modes": [forward.mode for forward in gap.forwards[:-1]],
         "culprit_rids": [culprit.name for culprit in gap.culprits],
-        "culprit_forward_id": gap.culprit_forward_id,
+        "culprit_forward_id": culprit_forward_id(gap),
         "mixed_extra_s": None if gap.mixed_extra_ns is None else gap.mixed_extra_ns / 1e9,
     }
 

@@ -10,7 +10,7 @@ from engine.batch import Outcome
 from profiler.forward_table import UNKNOWN_TIME, ForwardTable
 from profiler.request_rows import RequestRows
 
-__all__ = ["DeviceTime", "Gaps", "emitted_rows", "gap_frame", "token_gaps"]
+__all__ = ["DeviceTime", "Gaps", "emitted_rows", "gap_frame", "longest_gap", "token_gaps"]
 
 Ints = NDArray[np.int64]
 
@@ -54,6 +54,15 @@ def token_gaps(rows: RequestRows, forwards: ForwardTable, emitted: tuple[Ints, I
     later = np.flatnonzero(follows) + 1
     times = forwards.result_end_ns[rows.forward[at]]
     return Gaps(request[later], at[later - 1], at[later], times[later - 1], times[later])
+
+
+def longest_gap(gaps: Gaps) -> int | None:
+    """Which gap is the longest; of equals the earliest, then that of the lowest rid. None of no gaps."""
+    lengths = gaps.end_ns - gaps.start_ns
+    if not len(lengths):
+        return None
+    longest = np.flatnonzero(lengths == lengths.max())
+    return int(longest[gaps.start_ns[longest].argmin()])
 
 
 def gap_frame(gaps: Gaps, rows: RequestRows, forwards: ForwardTable) -> pl.DataFrame:

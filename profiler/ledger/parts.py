@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from profiler.culprits import Culprit
 
-__all__ = ["DEVICE_KINDS", "HOST_KINDS", "Chunk", "GapDetail", "GapForward", "Part", "PartKind"]
+__all__ = ["DEVICE_KINDS", "HOST_KINDS", "OWN_KINDS", "Chunk", "GapDetail", "GapForward", "Part", "PartKind"]
 
 
 class PartKind(IntEnum):
@@ -33,6 +33,7 @@ class PartKind(IntEnum):
 
 DEVICE_KINDS = tuple(kind for kind in PartKind if kind <= PartKind.DEFERRED)
 HOST_KINDS = tuple(kind for kind in PartKind if kind > PartKind.DEFERRED)
+OWN_KINDS = (PartKind.OWN_DECODE, PartKind.OWN_OTHER, PartKind.RECOMPUTE)  # charged to nobody else
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,6 @@ class GapDetail:
     mixed_extra_estimator: str | None
     parts: tuple[Part, ...] = ()  # device time in order of forwards, then what no forward holds by kind
     split: str = "tokens"  # what a forward shared by several chunks was split by
-    own_others_ns: int = 0  # device time of its other forwards: computed anew, or the next one launched ahead
 
     @property
     def gap_ns(self) -> int:

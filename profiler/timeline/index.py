@@ -17,7 +17,7 @@ from profiler.timeline.kpis import Kpis, kpis
 from profiler.timeline.lifecycle import Lifecycle, lifecycle
 from profiler.timeline.requests import Requests, requests_of
 from profiler.timeline.strip import forward_pyramid
-from profiler.token_gaps import Gaps, emitted_rows, token_gaps
+from profiler.token_gaps import Gaps, emitted_rows, longest_gap, token_gaps
 
 __all__ = ["Index", "build_index"]
 
@@ -78,10 +78,8 @@ def _span(forwards: ForwardTable, requests: Requests) -> tuple[int, int]:
 
 
 def _worst(between: Gaps, rows: RequestRows) -> tuple[int, int] | None:
-    """The longest gap; of equals the earliest, then that of the lowest rid."""
-    lengths = between.end_ns - between.start_ns
-    if not len(lengths):
+    """Request and token of the longest gap."""
+    at = longest_gap(between)
+    if at is None:
         return None
-    longest = np.flatnonzero(lengths == lengths.max())
-    at = longest[between.start_ns[longest].argmin()]
     return int(rows.rids[between.request[at]]), int(rows.token_index[between.row[at]])

@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from profiler.ledger.chunk_rows import ChunkRows
+from profiler.ledger.gap_reader import GapReader
+from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import GapDetail
+from profiler.ledger.source import ledger_source
 from profiler.open_silences import OpenSilences, open_silences_among
 from profiler.replay import Replay
 from profiler.scheduler_state import SchedulerState
 from profiler.timeline import choice
 from profiler.timeline.cache import load_index
-from profiler.timeline.gap_details import ChunkRows, GapReader
 from profiler.timeline.kpis import Kpis, largest
 from profiler.timeline.lanes import LaneMaker
 from profiler.timeline.requests import Requests, requests_of
@@ -226,14 +229,9 @@ class Timeline:
     @cached_property
     def _gap_reader(self) -> GapReader:
         index = self._index
-        return GapReader(
-            forwards=index.forwards,
-            rows=index.rows,
-            chunk_rows=ChunkRows.of(index.rows),
-            requests=self._requests,
-            mixed_extra_ns=index.mixed_extra_ns,
-            ended_by_ns=np.maximum.accumulate(index.forwards.end_ns),
-        )
+        chunks = ChunkRows.of_rows(SpecialRows.of(index.rows))
+        source = ledger_source(self.trace, index.forwards, chunks, index.mixed_extra_ns)
+        return GapReader(source, index.rows.only, self._requests.name)
 
     @cached_property
     def _replay(self) -> Replay:

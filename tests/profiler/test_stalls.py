@@ -14,9 +14,10 @@ from engine.observer import EventKind
 from profiler.culprits import split_exactly
 from profiler.forward_table import UNKNOWN, forward_table
 from profiler.latency import gaps
+from profiler.ledger.parts import GapDetail, PartKind
 from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
 from profiler.stalls import stalls
-from profiler.worst_gap import worst_gap
+from profiler.worst_gap import culprit_forward_id, worst_gap
 from tests.support.counts import ENGINE_EXAMPLES
 from tests.support.recorded import record_run, rows_of
 from tests.support.traces import MemoryTrace, decode_row, event, extend_row, forward, request
@@ -82,13 +83,12 @@ def test_the_worst_gap_names_the_forwards_and_the_requests_in_it() -> None:
     worst = worst_gap(walled())
     assert worst is not None
     assert (worst.name, worst.token_index, worst.gap_ns) == ("r0", 3, 274 * MS)
-    assert worst.forward_ids == (3, 4, 5)
-    assert worst.modes == (EXTEND, EXTEND, EXTEND)
-    assert worst.own_mode is DECODE
+    assert others(worst) == [(i, "EXTEND") for i in (3, 4, 5)]
+    assert worst.own_mode == DECODE.name
     assert [(c.name, c.device_ns) for c in worst.culprits] == [
         ("r1", 125 * MS), ("r2", 95 * MS), ("r3", 40 * MS),
     ]  # fmt: skip
-    assert worst.culprit_forward_id == 3
+    assert culprit_forward_id(worst) == 3
     assert worst.mixed_extra_ns is None
 
 
@@ -131,8 +131,8 @@ def test_an_ordinary_decode_gap_is_no_stall_however_long() -> None:
     assert stalls(trace, min_ratio=0).is_empty()
     worst = worst_gap(trace)
     assert worst is not None
-    assert (worst.gap_ns, worst.forward_ids, worst.culprits) == (490, (), ())
-    assert worst.culprit_forward_id is None
+    assert (worst.gap_ns, others(worst), worst.culprits) == (490, [], ())
+    assert culprit_forward_id(worst) is None
 
 
 @pytest.mark.parametrize(
@@ -161,10 +161,10 @@ def test_the_mixed_extra_is_taken_from_like_decode_forwards() -> None:
     assert (found["mixed_extra_ns"], found["mixed_extra_estimator"]) == (380, DECODE_MEDIAN)
     worst = worst_gap(mixing([100, 140, 120]))
     assert worst is not None
-    assert worst.own_mode is MIXED
-    assert worst.forward_ids == ()
+    assert worst.own_mode == MIXED.name
+    assert others(worst) == []
     assert [(c.name, c.device_ns) for c in worst.culprits] == [("r1", 285), ("r2", 95)]
-    assert worst.culprit_forward_id == worst.own_forward_id == 3
+    assert culprit_forward_id(worst) == worst.own_forward_id == 3
 
 
 def test_the_mixed_extra_is_clipped_and_null_without_like_forwards() -> None:
@@ -194,7 +194,8 @@ def test_a_mixed_forward_that_prefills_the_request_again_has_no_extra_for_it() -
     assert stalls(again, min_ratio=0)["mixed_extra_ns"].to_list() == [None]
     worst = worst_gap(again)
     assert worst is not None
-    assert [(c.name, c.device_ns) for c in worst.culprits] == [("r1", 500)]
+    assert [(c.name, c.device_ns) for c in worst.culprits] == [("r1", 250)]
+    assert worst.sum_ns([PartKind.RECOMPUTE]) == 250
 
 
 def test_unknown_device_times_leave_others_unknown() -> None:
@@ -284,6 +285,11 @@ def check_stalls(trace: MemoryTrace) -> None:
     assert found["gap_ns"].is_sorted(descending=True)
 
 
+def others(gap: GapDetail) -> list[tuple[int, str | None]]:
+    """Others' forwards in a gap."""
+    return [(forward.forward_id, forward.mode) for forward in gap.forwards[:-1]]
+
+
 def check_worst_gap(trace: MemoryTrace) -> None:
     """The longest gap is that, and no more is charged than lay in it."""
     every = gaps(trace).to_dicts()
@@ -294,11 +300,10 @@ def check_worst_gap(trace: MemoryTrace) -> None:
     assert worst is not None
     gap = next(g for g in every if (g["rid"], g["token_index"]) == (worst.rid, worst.token_index))
     assert worst.gap_ns == gap["gap_ns"] == max(g["gap_ns"] for g in every)
-    assert len(worst.forward_ids) == slowly(trace, gap)[1]
-    charged = sum(c.device_ns for c in worst.culprits)
-    own = next(f for f in trace.tables["forwards"] if f["forward_id"] == worst.own_forward_id)
-    own_ns = max(0, min(own["end_ns"], worst.end_ns) - max(own["start_ns"], worst.start_ns))
-    assert charged <= slowly(trace, gap)[0] + (own_ns if worst.own_mode is MIXED else 0)
+    assert len(others(worst)) <= slowly(trace, gap)[1]  # an instant of several belongs to one
+    assert sum(part.part_ns for part in worst.parts) == worst.gap_ns
+    charged = sum(part.part_ns for part in worst.parts if part.chunk)
+    assert sum(c.device_ns for c in worst.culprits) == charged
 
 
 @FRAMES
