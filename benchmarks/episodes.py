@@ -3,6 +3,7 @@
 Nothing is computed: a forward lasts as long as a rough cost of its tokens, with seeded scatter.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +21,7 @@ from profiler.recorder import Recorder
 from traces.reader import Trace, open_trace
 from traces.writer import TraceWriter
 
-__all__ = ["SHAPE", "record_episode"]
+__all__ = ["ROWS", "SHAPE", "record_episode"]
 
 SHAPE = ModelShape(
     architecture="llama",
@@ -37,14 +38,9 @@ SHAPE = ModelShape(
     rms_norm_eps=1e-5,
 )
 ELEMENT_BYTES = 2
-CONFIG = {
-    "chunked_prefill_size": 512,
-    "page_size": 16,
-    "max_total_tokens": 10_240,
-    "max_running_requests": 10,
-    "schedule_conservativeness": 0.2,  # so that some requests are retracted
-    "context_length": 8192,
-}
+PAGE_SIZE = 16
+CONTEXT_LENGTH = 8192
+ROWS = 8  # a forward's, on average
 GROUPS = 8  # of requests that share the start of their prompts
 SHARED_TOKENS = 256
 LOOK_NS = 4_000  # each look at the clock takes this long
@@ -79,12 +75,10 @@ class InventedDevice:
         return FinishedForward(ForwardResult([1] * batch.num_rows, start_ns, self._clock.now_ns()))
 
 
-def record_episode(path: Path, forwards: int, *, mixed: bool, seed: int) -> Trace:
-    """A trace of exactly that many forwards, about 8 rows each; requests that are left then are aborted."""
+def record_episode(path: Path, forwards: int, *, mixed: bool, seed: int, rows: int = ROWS) -> Trace:
+    """A trace of exactly that many forwards, about `rows` rows each; requests that are left are aborted."""
     clock, rng = Clock(), np.random.default_rng((seed, 0))
-    config = EngineConfig(**CONFIG, enable_mixed_chunk=mixed, disable_overlap_schedule=True).resolve(
-        max_total_tokens=CONFIG["max_total_tokens"], context_length=CONFIG["context_length"]
-    )
+    config = _config(rows, mixed)
     meta = {
         "provenance": "simulated",
         "engine": asdict(config),
@@ -97,9 +91,30 @@ def record_episode(path: Path, forwards: int, *, mixed: bool, seed: int) -> Trac
         TraceWriter(path, meta), SHAPE, clock=clock, element_bytes=ELEMENT_BYTES, simulated=True
     )
     engine = Engine(config, InventedDevice(clock, rng), clock=clock, observer=recorder)
-    _drive(engine, clock, _requests(seed), forwards)
+    _drive(engine, clock, _requests(seed, _load(rows)), forwards)
     recorder.close(engine.cache.pool_state())
     return open_trace(path)
+
+
+def _load(rows: int) -> float:
+    """How much more tokens arrive, and a chunk has, than for 8 rows: both share out among more rows."""
+    return math.sqrt(rows / ROWS)
+
+
+def _config(rows: int, mixed: bool) -> EngineConfig:
+    """Prefill forwards are short of rows, unless decode rows ride in them: the others make up for it."""
+    pool = max(ROWS, rows) * 1280
+    config = EngineConfig(
+        chunked_prefill_size=round(512 * _load(rows)) // PAGE_SIZE * PAGE_SIZE,
+        page_size=PAGE_SIZE,
+        max_total_tokens=pool,
+        max_running_requests=rows + 2 if mixed else max(1, rows * 4 // 3),
+        schedule_conservativeness=0.2,  # so that some requests are retracted
+        context_length=CONTEXT_LENGTH,
+        enable_mixed_chunk=mixed,
+        disable_overlap_schedule=True,
+    )
+    return config.resolve(max_total_tokens=pool, context_length=CONTEXT_LENGTH)
 
 
 def _drive(engine: Engine, clock: Clock, requests: Iterator[Request], forwards: int) -> None:
@@ -117,18 +132,18 @@ def _drive(engine: Engine, clock: Clock, requests: Iterator[Request], forwards: 
     assert engine.step() is None
 
 
-def _requests(seed: int) -> Iterator[Request]:
-    """Without end: mostly short prompts, some of many chunks, in bursts and lulls."""
+def _requests(seed: int, load: float) -> Iterator[Request]:
+    """Without end: mostly short prompts, some of many chunks, in bursts and lulls; `load` times as many."""
     rng = np.random.default_rng((seed, 1))
     arrival_s, rid = 0.0, 0
     while True:
-        per_s = 11.0 if arrival_s % 20 < 8 else 5.5
+        per_s = load * (11.0 if arrival_s % 20 < 8 else 5.5)
         arrival_s += rng.exponential(1 / per_s)
         prompt = int(np.clip(rng.lognormal(np.log(450), 0.95), 16, 6000))
         output = int(np.clip(rng.lognormal(np.log(120), 0.6), 4, 400))
         shared = SHARED_TOKENS if prompt > 2 * SHARED_TOKENS and rng.random() < 0.4 else 0
         start = shared_prefix(shared, SHAPE.vocab_size, seed, f"group-{rng.integers(GROUPS)}")
         ids = start + random_ids(prompt - shared, SHAPE.vocab_size, seed, rid)
-        sampling = SamplingParams(max_new_tokens=output, ignore_eos=True)
+        sampling = SamplingParams(max_new_tokens=output)
         yield Request(rid, f"r{rid}", ids, sampling, round(arrival_s * 1e9))
         rid += 1

@@ -1,6 +1,6 @@
-"""A sealed trace of as many forwards as wanted, and 8 times as many rows.
+"""A sealed trace of as many forwards as wanted, of 8 rows each or as many as wanted.
 
-    python benchmarks/make_trace.py FORWARDS -o T.chunkscope [--mixed] [--seed N]
+    python benchmarks/make_trace.py FORWARDS -o T.chunkscope [--rows N] [--mixed] [--seed N]
 
 The real scheduler runs an episode of at most 10,000 forwards on an invented device. The trace is that episode
 again and again, with ids and times moved on; where FORWARDS is no multiple, a shorter episode comes last. No
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.episodes import record_episode
+from benchmarks.episodes import ROWS, record_episode
 from traces.reader import Trace
 from traces.schema import TABLES
 from traces.writer import TraceWriter
@@ -62,6 +62,9 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("forwards", type=positive, metavar="FORWARDS")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="T.chunkscope")
+    parser.add_argument(
+        "--rows", type=positive, default=ROWS, metavar="N", help="mean of a forward (%(default)s)"
+    )
     parser.add_argument("--mixed", action="store_true", help="let decode rows ride in prefill forwards")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
@@ -80,7 +83,10 @@ def record_episodes(folder: Path, options: argparse.Namespace) -> Iterator[tuple
     for forwards, times in ((EPISODE_FORWARDS, copies), (rest, 1)):
         if forwards and times:
             path = folder / f"{forwards}.chunkscope"
-            yield record_episode(path, forwards, mixed=options.mixed, seed=options.seed), times
+            episode = record_episode(
+                path, forwards, mixed=options.mixed, seed=options.seed, rows=options.rows
+            )
+            yield episode, times
 
 
 def write_trace(path: Path, episodes: list[tuple[Trace, int]], options: argparse.Namespace) -> int:

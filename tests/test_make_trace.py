@@ -8,10 +8,11 @@ from profiler.invariants import Status, check_trace
 from profiler.stalls import stalls
 from profiler.tables import frame
 from traces.reader import open_trace
+from traces.schema import enum_code
 
 
-def generated(folder: Path, forwards: int, *, mixed: bool = False) -> Path:
-    options = Namespace(forwards=forwards, output=folder / "t.chunkscope", mixed=mixed, seed=0)
+def generated(folder: Path, forwards: int, *, mixed: bool = False, rows: int = 8, seed: int = 0) -> Path:
+    options = Namespace(forwards=forwards, output=folder / "t.chunkscope", mixed=mixed, seed=seed, rows=rows)
     episodes = list(make_trace.record_episodes(folder, options))
     make_trace.write_trace(options.output, episodes, options)
     return options.output
@@ -34,3 +35,13 @@ def test_a_generated_trace_is_sealed_and_holds_every_rule(
     assert len(frame(trace, "rows")) > 2 * 400
     assert not frame(trace, "requests")["name"].has_nulls()
     assert len(stalls(trace)) > 0
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_generated_trace_has_as_many_rows_as_asked_for(tmp_path: Path, mixed: bool) -> None:
+    trace = open_trace(generated(tmp_path, 1500, mixed=mixed, rows=32, seed=4))
+    rows = frame(trace, "rows")
+    assert 28 < len(rows) / 1500 < 36
+    assert (rows["role"] == enum_code("rows", "role", "MIDDLE")).sum() > 5
+    retractions = (frame(trace, "events")["kind"] == enum_code("events", "kind", "RETRACT")).sum()
+    assert retractions > 0 or mixed
