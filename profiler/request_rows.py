@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.batch import Role
+from profiler.forward_positions import ForwardPositions
 from profiler.forward_table import ForwardTable
 from profiler.stable_order import stable_order
 from profiler.tables import TraceLike, integers
@@ -14,7 +15,6 @@ from profiler.tables import TraceLike, integers
 __all__ = ["RequestRows", "request_rows"]
 
 _UNKNOWN_CODE = 255
-_DENSE = 16  # a table over all ids may be this many times as long as what is looked up in it
 _CODES = ("role", "outcome")
 _NUMBERS = ("attempt", "prefix_len", "extend_len", "token_index")
 
@@ -71,7 +71,8 @@ def request_rows(trace: TraceLike, forwards: ForwardTable) -> RequestRows:
     if table.column("rid").null_count or table.column("forward_id").null_count:
         table = table.filter(pc.is_valid(table.column("rid")))
         table = table.filter(pc.is_valid(table.column("forward_id")))
-    at, known = _positions(forwards.forward_id, integers(table, "forward_id", 0, np.uint32))
+    at = ForwardPositions(forwards.forward_id).of(integers(table, "forward_id", 0, np.uint32))
+    known = at >= 0
     rids = integers(table, "rid", 0, np.uint32)
     columns = {name: integers(table, name, _UNKNOWN_CODE, np.uint8) for name in _CODES}
     columns |= {name: integers(table, name, -1, np.int32) for name in _NUMBERS}
@@ -92,19 +93,3 @@ def request_rows(trace: TraceLike, forwards: ForwardTable) -> RequestRows:
         **{name: values[order] for name, values in columns.items()},
     )
 
-
-def _positions(
-    ids: NDArray[np.int64], wanted: NDArray[np.uint32]
-) -> tuple[NDArray[np.signedinteger], NDArray[np.bool_]]:
-    """Position in `ids` (in any order, each once) of each wanted id, and whether it is there."""
-    if not len(ids) or not len(wanted):
-        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
-    largest = int(max(ids.max(), wanted.max()))
-    if largest <= _DENSE * (len(ids) + len(wanted)):
-        table = np.full(largest + 1, -1, dtype=np.int32)
-        table[ids] = np.arange(len(ids))
-        at = table[wanted]
-        return at, at >= 0
-    order = np.argsort(ids, kind="stable")
-    at = order[np.searchsorted(ids[order], wanted).clip(max=len(ids) - 1)]
-    return at, ids[at] == wanted

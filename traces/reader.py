@@ -89,6 +89,10 @@ class Trace:
             table = self._tables[name] = pa.Table.from_batches(batches, schema=TABLES[name])
         return table
 
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The whole table piece by piece, as `table` has it, none of which is kept."""
+        return (batch for part in self._parts_of(name) for batch in _whole(name, part))
+
     def read_forwards(self, name: str, first_id: int, last_id: int) -> pa.Table:
         """Rows of a table whose forward id is in [first_id, last_id]; reads a sealed trace by its index."""
         if not has_forward_ids(name):

@@ -58,7 +58,7 @@ class CulpritCost:
     name: str
     chunks: int  # that cost anybody anything
     cost_ns: int  # Σ over the gaps of all others
-    longest_ns: int  # the most that they took of one gap
+    longest_ns: int  # the most that one of them took of one gap
     device_ns: int | None  # device time of its chunks, whoever waited
 
 
@@ -95,7 +95,7 @@ class StallReport:
     late_ns: int  # Σ late_ns
     by_kind: Mapping[PartKind, int]  # every kind; sums to waiting_ns
     longest: StallGroup | None  # the longest gap, and whoever shared it
-    groups: tuple[StallGroup, ...]  # largest late_ns first
+    groups: tuple[StallGroup, ...]  # those of the largest late_ns and of the largest lost_ns; by late_ns
     victims: tuple[Victim, ...]  # largest late_ns first
     culprits: tuple[CulpritCost, ...]  # largest cost_ns first
     chunks: tuple[ChunkCost, ...]  # largest cost_ns first
