@@ -1,19 +1,25 @@
-"""What a stall's span says of its gap: how long it was, and whose chunks filled it."""
+"""What a stall's span says of its gap: every nanosecond of it, and whose chunks filled it."""
 
 from typing import Any
 
 from profiler.export.forwards import extent_text
 from profiler.ledger.parts import Chunk, GapDetail
+from profiler.ledger.why import main_cause
+from profiler.ledger.words import PART_WORDS
 from profiler.wording import duration
 
-__all__ = ["gap_arguments"]
+__all__ = ["costliest_chunks", "gap_arguments"]
 
 
 def gap_arguments(gap: GapDetail) -> dict[str, Any]:
-    """Arguments of a listed stall; what is unknown is left out."""
-    args: dict[str, Any] = {"gap_ns": gap.gap_ns}
+    """Arguments of a listed stall; what is unknown is left out. The values of `ledger_ns` sum to `gap_ns`."""
+    args: dict[str, Any] = {"gap_ns": gap.gap_ns, "late_ns": gap.late_ns}
     if gap.median_gap_ns is not None:
         args["median_gap_ns"] = gap.median_gap_ns
+    cause = main_cause(gap)
+    if cause is not None:
+        args["cause"] = PART_WORDS[cause]
+    args["ledger_ns"] = {words: ns for kind, words in PART_WORDS.items() if (ns := gap.sum_ns([kind]))}
     args["culprits"] = [f"{culprit.name} {duration(culprit.device_ns / 1e9)}" for culprit in gap.culprits]
     if gap.costliest is not None:
         args["costliest_chunk"] = _text(gap.costliest)
@@ -21,6 +27,17 @@ def gap_arguments(gap: GapDetail) -> dict[str, Any]:
         args["mixed_extra_ns"] = gap.mixed_extra_ns
         args["mixed_extra_estimator"] = gap.mixed_extra_estimator
     return args
+
+
+def costliest_chunks(gap: GapDetail) -> list[Chunk]:
+    """Of each culprit the chunk that took most of the gap, the earliest of equals; in order of culprits."""
+    return [
+        max(
+            (chunk for chunk in gap.chunks if chunk.rid == culprit.rid),
+            key=lambda chunk: (chunk.in_gap_ns, -chunk.start_ns),
+        )
+        for culprit in gap.culprits
+    ]
 
 
 def _text(chunk: Chunk) -> str:

@@ -13,9 +13,9 @@ __all__ = ["draw"]
 def draw(timeline: Timeline, start_ns: int, end_ns: int) -> Iterator[Item]:
     """Everything that reaches into [start_ns, end_ns), uncut, one track after another.
 
-    Per rank: the forwards and the counters that follow them, then a track for each request, by arrival. An
-    arrow leads from the chunk that cost a listed stall the most to the span of the late token, if both are
-    drawn.
+    Per rank: the forwards and the counters that follow them, then a track for each request, by arrival. For
+    each culprit of a listed stall an arrow leads from the chunk that took the most of it to the span of the
+    late token, if both are drawn.
     """
     forwards = Forwards(timeline, start_ns, end_ns)
     yield from forwards.items()

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from profiler.export.forwards import EVERY, Forwards, extent_text
-from profiler.export.gap_arguments import gap_arguments
+from profiler.export.gap_arguments import costliest_chunks, gap_arguments
 from profiler.ledger.parts import GapDetail
 from profiler.tables import frame
 from profiler.timeline.tiles import UNKNOWN, Lane, LaneKind, LaneRef
@@ -68,7 +68,7 @@ class _Requests:
         yield from sorted(slices, key=lambda item: (item.start_ns, -item.end_ns))
         yield from self._tokens(ref, lane)
         for detail in gaps.values():
-            yield from self._arrow(detail)
+            yield from self._arrows_to(detail)
 
     def _waits(self, ref: LaneRef, lane: Lane) -> Iterator[Slice]:
         track = self._track(ref.rid, None)
@@ -121,23 +121,23 @@ class _Requests:
             track = self._track(ref.rid, int(lane.forward_id[at]))
             yield Instant(track, "first token" if first else "token", t_ns, args)
 
-    def _arrow(self, detail: GapDetail) -> Iterator[Flow]:
-        """From just after the costliest chunk's start to just after the own forward's, if both are drawn."""
-        chunk = detail.costliest
+    def _arrows_to(self, detail: GapDetail) -> Iterator[Flow]:
+        """One from each culprit whose costliest chunk is drawn: from just after that to just after the own
+        forward's start."""
         own = self._forwards.position(detail.own_forward_id)
-        if chunk is None or own is None or self._forwards.position(chunk.forward_id) is None:
-            return
-        if chunk.rid not in self._orders:
+        if own is None:
             return
         start_ns, end_ns = self._forwards.interval(own)
-        yield Flow(
-            next(self._arrows),
-            _ARROW,
-            self._track(chunk.rid, chunk.forward_id),
-            min(chunk.start_ns + 1, chunk.end_ns),
-            self._track(detail.rid, detail.own_forward_id),
-            min(start_ns + 2, end_ns),  # later than its source, which may be in the same forward
-        )
+        for chunk in costliest_chunks(detail):
+            if chunk.rid in self._orders and self._forwards.position(chunk.forward_id) is not None:
+                yield Flow(
+                    next(self._arrows),
+                    _ARROW,
+                    self._track(chunk.rid, chunk.forward_id),
+                    min(chunk.start_ns + 1, chunk.end_ns),
+                    self._track(detail.rid, detail.own_forward_id),
+                    min(start_ns + 2, end_ns),  # later than its source, which may be in the same forward
+                )
 
     def _of(self, lane: Lane, kind: LaneKind) -> Iterator[int]:
         """Positions of the items of one kind that begin within the range or before it."""

@@ -37,6 +37,13 @@ join slice target on target.id = slice_in join thread_track target_track on targ
 join thread target_thread on target_thread.utid = target_track.utid
 where args.key = 'name'
 """
+LEDGERS = """
+select gap.int_value, sum(part.int_value)
+from slice
+join args gap on gap.arg_set_id = slice.arg_set_id and gap.key = 'args.gap_ns'
+join args part on part.arg_set_id = slice.arg_set_id and part.flat_key glob 'args.ledger_ns.*'
+group by slice.id
+"""
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +102,11 @@ def test_the_perfetto_ui_opens_an_export_and_finds_a_forward_a_counter_and_an_ar
     chunk = gap.costliest
     part = f"chunk {chunk.number}/{chunk.of} [{chunk.prefix_len:,}, {chunk.extend_end:,})"
     assert ["late token", chunk.name, part, gap.name, "decode"] in arrows
+    late = [arrow[1] for arrow in arrows if arrow[3:] == [gap.name, "decode"]]
+    assert {culprit.name for culprit in gap.culprits} <= set(late)
+    ledgers = query(LEDGERS)
+    assert len(ledgers) == len([e for e in chrome.of("X") if "ledger_ns" in e["args"]]) > 0
+    assert all(parts_ns == gap_ns for gap_ns, parts_ns in ledgers)
 
     tracks = perfetto.evaluate("window.app.trace.workspace.flatTracks.map((node) => node.name)")
     assert "KV pages free" in tracks

@@ -124,7 +124,27 @@ def test_slices_nest_and_no_track_needs_a_further_thread(chrome: Chrome) -> None
     assert not [name for name in chrome.threads().values() if name.endswith(" (2)")]
 
 
-def test_an_arrow_leads_from_the_costliest_chunk_of_each_listed_stall_to_the_late_token(
+def test_a_late_token_carries_its_ledger(timeline: Timeline, chrome: Chrome) -> None:
+    names = dict(frame(timeline.trace, "requests").select("rid", "name").iter_rows())
+    for stall in timeline.stalls.rows(named=True):
+        gap = timeline.gap(stall["rid"], stall["token_index"])
+        assert gap is not None
+        spans = [
+            e["args"]
+            for e in chrome.slices_on(names[gap.rid])
+            if e["name"].startswith("stall") and e["args"]["token_index"] == gap.token_index
+        ]
+        assert spans
+        for args in spans:
+            assert sum(args["ledger_ns"].values()) == args["gap_ns"] == stall["end_ns"] - stall["start_ns"]
+            own = ("own decode", "its other decode forwards")
+            assert args["late_ns"] == args["gap_ns"] - sum(args["ledger_ns"].get(words, 0) for words in own)
+            lost = {words: ns for words, ns in args["ledger_ns"].items() if words not in own}
+            assert lost[args["cause"]] == max(lost.values())
+            assert [text.rsplit(" ", 2)[0] for text in args["culprits"]] == [c.name for c in gap.culprits]
+
+
+def test_an_arrow_leads_from_each_culprits_costliest_chunk_to_the_late_token(
     timeline: Timeline, chrome: Chrome
 ) -> None:
     stalls = timeline.stalls.rows(named=True)
@@ -132,10 +152,14 @@ def test_an_arrow_leads_from_the_costliest_chunk_of_each_listed_stall_to_the_lat
     ends = {e["id"]: e for e in chrome.of("f")}
     wanted = set()
     for stall in stalls:
-        chunk = timeline.gap(stall["rid"], stall["token_index"]).costliest  # type: ignore[union-attr]
-        if chunk is not None:
-            wanted.add((chunk.rid, chunk.forward_id, stall["rid"], stall["own_forward_id"]))
-    assert wanted
+        gap = timeline.gap(stall["rid"], stall["token_index"])
+        assert gap is not None
+        latest_first = sorted(gap.chunks, key=lambda each: -each.start_ns)
+        most = {chunk.rid: chunk for chunk in sorted(latest_first, key=lambda each: each.in_gap_ns)}
+        assert set(most) == {culprit.rid for culprit in gap.culprits}
+        for rid, chunk in most.items():
+            wanted.add((rid, chunk.forward_id, stall["rid"], stall["own_forward_id"]))
+    assert len(wanted) > len({(victim, own) for _, _, victim, own in wanted})
     rids = dict(frame(timeline.trace, "requests").select("name", "rid").iter_rows())
     threads = chrome.threads()
     found = set()

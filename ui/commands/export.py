@@ -50,8 +50,8 @@ def command() -> None:
 def chrome(trace: Path, output: Path, from_s: float | None, to_s: float | None) -> None:
     """A Chrome trace, for Perfetto and chrome://tracing.
 
-    A process for each rank, with its forwards, a track for each request, counters, and arrows from the chunk
-    that cost a stall the most to the late token. Times are those of the trace, from the run's start.
+    A process for each rank, with its forwards, a track for each request, counters, and arrows from the
+    culprits' chunks to the tokens that they made late. Times are those of the trace, from the run's start.
     """
     from profiler.export.picture import draw
     from profiler.timeline.timeline import open_timeline
