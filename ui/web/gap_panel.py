@@ -1,38 +1,26 @@
-"""The panel of a chosen gap: who waited, whose forwards filled it, and what it met in other runs."""
+"""The panel of a chosen gap: who waited, what each part of it went to, and what would make it shorter."""
 
 from collections.abc import Sequence
 
 from dash import html
 from dash.development.base_component import Component
 
-from profiler.gap_parts import GapPart, PartKind, gap_parts
 from profiler.ledger.parts import Chunk, GapDetail
+from profiler.ledger.why import main_cause, mend, why_late
 from profiler.sentences import waited, why_waited
 from ui.web.answer import why_no_gap
 from ui.web.attributes import aria, data
+from ui.web.instants import instant_link
+from ui.web.ledger_table import chunk_name, ledger_table
 from ui.web.metric_heads import named
 from ui.web.names import shown, with_shown_names
 from ui.web.runs import Run, compared
-from ui.words import count, plural, seconds
+from ui.words import count, seconds
 
 __all__ = ["gap_panel"]
 
 _MOST_BARS = 64
-_MOST_PARTS = 6
-_SWATCHES = {
-    PartKind.PREFILL: "stall",
-    PartKind.MIXED: "mixed",
-    PartKind.DECODES: "decode",
-    PartKind.OWN: "decode",
-    PartKind.OWN_OTHERS: "decode",
-    PartKind.HOST: "host",
-}
-_WORDS = {
-    PartKind.DECODES: "decodes of others",
-    PartKind.OWN: "own forward",
-    PartKind.OWN_OTHERS: "its other forwards",
-    PartKind.HOST: "host, no forward",
-}
+_MOST_CULPRITS = 6
 
 
 def gap_panel(runs: Sequence[Run], run: Run, gap: GapDetail | None) -> list[Component]:
@@ -43,14 +31,18 @@ def gap_panel(runs: Sequence[Run], run: Run, gap: GapDetail | None) -> list[Comp
             html.H2("No gap is chosen"),
             html.P(_nothing(runs), className="muted"),
         ]
-    name, gap = gap.name, with_shown_names(gap)
+    named_gap = with_shown_names(gap)
     return [
         _over(_place(run, gap)),
-        html.H2(waited(gap), **named("gap")),
-        html.P(why_waited(gap), className="lost" if gap.culprits else None),
-        *_parts(gap),
-        *_chunks(gap),
-        *_elsewhere(runs, name),
+        html.H2(waited(named_gap), **named("gap")),
+        html.P(why_waited(named_gap), className="lost" if gap.culprits else None),
+        html.H3("Ledger of this gap", **named("gap_ledger")),
+        ledger_table(run, gap, _MOST_CULPRITS),
+        *_chunks(run, gap),
+        *_elsewhere(runs, gap.name),
+        html.H3("Why it waited"),
+        html.P(why_late(named_gap)),
+        *_change(run, gap),
     ]
 
 
@@ -75,56 +67,7 @@ def _place(run: Run, gap: GapDetail) -> str:
     return f"Selected gap, {count(mine[0] + 1)} of {count(len(stalls))} in {run.letter}"
 
 
-def _parts(gap: GapDetail) -> list[Component]:
-    parts = gap_parts(gap)
-    prefill = [part for part in parts if part.name is not None]
-    kept = [*prefill[:_MOST_PARTS], *(part for part in parts if part.name is None)]
-    left = prefill[_MOST_PARTS:]
-    rows = [_row(part) for part in kept]
-    if left:
-        ns, share = sum(part.part_ns for part in left), sum(part.share for part in left)
-        rows.insert(_MOST_PARTS, _line("stall", plural(len(left), "more prompt"), ns, share))
-    total = _line(None, "gap", gap.gap_ns, 1.0)
-    return [
-        html.H3("What filled it", **named("gap_parts")),
-        html.Table(html.Tbody([*rows, total]), className="parts"),
-    ]
-
-
-def _row(part: GapPart) -> html.Tr:
-    return _line(_SWATCHES[part.kind], _label(part), part.part_ns, part.share)
-
-
-def _line(swatch: str | None, label: str, ns: int, share: float) -> html.Tr:
-    bar = (
-        html.Span(className=f"bar {swatch}", style={"width": f"{max(1.0, 34 * share):.1f}px"})
-        if swatch
-        else ""
-    )
-    mark = html.Span(className=f"swatch {swatch}") if swatch else ""
-    return html.Tr(
-        [
-            html.Th([mark, html.Span(label, className="label")], scope="row"),
-            html.Td(bar),
-            html.Td(seconds(ns / 1e9)),
-            html.Td(f"{share * 100:.1f} %" if swatch else "100 %", className="muted"),
-        ],
-        className=None if swatch else "total",
-    )
-
-
-def _label(part: GapPart) -> str:
-    if part.name is None:
-        return _WORDS[part.kind]
-    if part.chunks is None:
-        return part.name
-    first, last, of = part.chunks
-    if of == 1:
-        return f"{part.name}, whole"
-    return f"{part.name}, chunk {first}" if first == last else f"{part.name}, chunks {first}–{last}"
-
-
-def _chunks(gap: GapDetail) -> list[Component]:
+def _chunks(run: Run, gap: GapDetail) -> list[Component]:
     """One bar a chunk in time order, so that the cost of a growing prefix shows."""
     if gap.costliest is None:
         return []
@@ -132,23 +75,32 @@ def _chunks(gap: GapDetail) -> list[Component]:
     drawn = sorted(chunks, key=lambda chunk: (chunk.start_ns, chunk.rid))
     left = len(gap.chunks) - len(drawn)
     most = max(chunk.in_gap_ns for chunk in drawn) or 1
-    bars = [_bar(chunk, chunk.in_gap_ns / most, chunk == gap.costliest) for chunk in drawn]
+    bars = [_bar(run, gap, chunk, chunk.in_gap_ns / most) for chunk in drawn]
     note = f"; the {_MOST_BARS} costliest of {count(len(gap.chunks))}" if left else ""
     return [
         html.H3(
             ["Cost of each chunk ", html.Small(f"in time order{note}", className="muted")],
             **named("chunk_cost"),
         ),
-        html.Div(bars, className="bars", role="img", **aria(label=_costliest(gap, gap.costliest))),
+        html.Div(bars, className="bars", role="group", **aria(label="Cost of each chunk")),
         html.P(_costliest(gap, gap.costliest), className="costliest"),
     ]
 
 
-def _bar(chunk: Chunk, height: float, costliest: bool) -> html.Span:
-    return html.Span(
+def _bar(run: Run, gap: GapDetail, chunk: Chunk, height: float) -> html.A:
+    """A bar that leads to its forward."""
+    label = f"{_chunk(chunk)}: {seconds(chunk.in_gap_ns / 1e9)} of forward {count(chunk.forward_id)}"
+    return instant_link(
+        "",
+        run,
+        chunk.start_ns,
+        chunk.end_ns,
+        gap,
         style={"height": f"{max(4.0, 100 * height):.1f}%"},
-        className="costliest" if costliest else None,
-        title=f"{_chunk(chunk)}: {seconds(chunk.in_gap_ns / 1e9)} of forward {count(chunk.forward_id)}",
+        className="costliest" if chunk == gap.costliest else None,
+        title=label,
+        **aria(label=label),
+        **data(ns=chunk.in_gap_ns),
     )
 
 
@@ -161,11 +113,17 @@ def _costliest(gap: GapDetail, chunk: Chunk) -> str:
 
 
 def _chunk(chunk: Chunk) -> str:
-    if chunk.of == 1:
-        return f"{chunk.name} whole"
-    return (
-        f"{chunk.name} chunk {chunk.number}/{chunk.of}" if chunk.of else f"{chunk.name} chunk {chunk.number}"
-    )
+    return chunk_name(chunk.name, chunk.number, chunk.of)
+
+
+def _change(run: Run, gap: GapDetail) -> list[Component]:
+    """One sentence with its option, and the page that has what it costs."""
+    found = mend(main_cause(gap), run.timeline.trace.meta)
+    if found is None:
+        return []
+    option = [html.Code(" ".join(found.option)), html.Br()] if found.option else []
+    more = html.A("its whole ledger and what options cost", href="/stalls", **data(page="/stalls"))
+    return [html.H3("What would change it"), html.P([*option, found.sentence]), html.P(more)]
 
 
 def _elsewhere(runs: Sequence[Run], name: str) -> list[Component]:

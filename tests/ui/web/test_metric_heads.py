@@ -90,7 +90,7 @@ def test_the_tables_of_compare(timelines: list[Timeline]) -> None:
 def test_the_parts_of_a_gap(timelines: list[Timeline]) -> None:
     runs = make_runs(timelines)
     index, gap = worst_gap(runs)
-    assert keys(gap_panel(runs, runs[index], gap)) == {"gap", "gap_parts", "chunk_cost"}
+    assert keys(gap_panel(runs, runs[index], gap)) == {"gap", "gap_ledger", "chunk_cost"}
 
 
 def test_the_tables_of_a_trace(timelines: list[Timeline]) -> None:

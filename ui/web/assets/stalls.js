@@ -1,0 +1,75 @@
+/* Lines that lead somewhere: a stall to its gap on the Stalls page, a chunk or culprit to its instant in Compare. */
+(() => {
+  "use strict";
+  const Chunkscope = (globalThis.Chunkscope ??= {});
+  const { state } = Chunkscope;
+  const dash = (globalThis.dash_clientside ??= {});
+  const CHOICE = ["run", "rid", "tok"];
+  const ORDER = "order"; // of the worst stalls, in the address
+
+  /** Follow the view: another gap, or another run with its worst one. */
+  state.listen((view, changed) => {
+    if (state.facts().page !== "/stalls" || !changed.some((key) => CHOICE.includes(key))) return;
+    const { run, rid, tok } = view;
+    dash.set_props("stalls-asked", { data: { run, rid, tok } });
+  });
+
+  /** Choose the gap that stands for a row. */
+  function choose(row) {
+    const [rid, tok] = [Number(row.dataset.rid), Number(row.dataset.tok)];
+    state.set({ rid, tok }, "stalls");
+  }
+
+  /** To the instant of a link: within Compare without a new page, else by its address. */
+  function lead(link) {
+    const url = new URL(link.href);
+    const number = (key) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : null);
+    if (state.facts()?.page === url.pathname) {
+      const [run, rid, tok, t] = ["run", "rid", "tok", "t"].map(number);
+      return Chunkscope.transport.showGap({ run, rid, tok, start: t, end: t + 1, t });
+    }
+    const theme = new URLSearchParams(location.search).get("theme");
+    if (theme) url.searchParams.set("theme", theme);
+    Chunkscope.transport.pause();
+    state.write();
+    history.pushState(null, "", url);
+    dash.set_props("route", { data: dash.chunkscope.route() });
+  }
+
+  document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const link = event.target.closest("a[data-instant]");
+    if (link) {
+      event.preventDefault();
+      return lead(link);
+    }
+    const head = event.target.closest("[data-sort]");
+    if (head) return sort(head.dataset.sort);
+    const row = event.target.closest("[data-tok]");
+    if (row) choose(row);
+  });
+
+  /** The arrows go from row to row of a list of stalls. */
+  document.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const row = event.target.closest?.("tr[data-tok]");
+    if (!by || !row) return;
+    const next = by > 0 ? row.nextElementSibling : row.previousElementSibling;
+    next?.querySelector("button")?.focus();
+    event.preventDefault();
+  });
+
+  /** The order of the worst stalls that the address names. */
+  function order() {
+    return new URLSearchParams(location.search).get(ORDER) === "lost" ? "lost" : "late";
+  }
+
+  function sort(by) {
+    const url = new URL(location.href);
+    state.put(url, ORDER, by === "lost" ? by : null);
+    history.replaceState(history.state, "", url);
+    dash.set_props("stalls-order", { data: by });
+  }
+
+  dash.stalls = { order };
+})();
