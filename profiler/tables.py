@@ -1,14 +1,16 @@
 """What every analysis reads: a trace's tables as polars frames, and nothing of where they are stored."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["TraceLike", "frame", "integers", "request_names"]
+from traces.schema import TABLES
+
+__all__ = ["TraceLike", "column_batches", "frame", "integers", "request_names"]
 
 
 class TraceLike(Protocol):
@@ -29,11 +31,32 @@ class TraceLike(Protocol):
         ...
 
 
-def frame(trace: TraceLike, name: str) -> pl.DataFrame:
-    """The table `name` as a polars frame; enums stay the integers of `engine.batch` and `engine.observer`."""
-    table = pl.from_arrow(trace.table(name))
+@runtime_checkable
+class _Batched(Protocol):
+    """A trace that can be read without keeping it, as `traces.reader.Trace`."""
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+
+def frame(trace: TraceLike, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The table `name` as a polars frame; enums stay the integers of `engine.batch` and `engine.observer`.
+
+    With `columns` only those are read, and the trace keeps none of it.
+    """
+    if columns is None:
+        table = pl.from_arrow(trace.table(name))
+    else:
+        schema = pa.schema([TABLES[name].field(column) for column in columns])
+        table = pl.from_arrow(pa.Table.from_batches(column_batches(trace, name, columns), schema=schema))
     assert isinstance(table, pl.DataFrame)
     return table
+
+
+def column_batches(trace: TraceLike, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a table piece by piece; of a `Trace` nothing is kept."""
+    if isinstance(trace, _Batched):
+        return trace.batches(name, columns)
+    return iter(trace.table(name).select(columns).to_batches())
 
 
 def integers(table: pa.Table, name: str, unknown: int, kind: type[np.integer[Any]]) -> NDArray[Any]:

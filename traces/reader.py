@@ -1,6 +1,6 @@
 """Reads traces: sealed ones by range, growing ones batch by batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,15 @@ class Trace:
             table = self._tables[name] = pa.Table.from_batches(batches, schema=TABLES[name])
         return table
 
-    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The whole table piece by piece, as `table` has it, none of which is kept."""
-        return (batch for part in self._parts_of(name) for batch in _whole(name, part))
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of the whole table, piece by piece; nothing of them is kept."""
+        table = self._tables.get(name)
+        if table is not None:
+            yield from table.select(columns).to_batches()
+            return
+        for part in self._parts_of(name):
+            for batch in _whole(name, part):
+                yield batch.select(columns)
 
     def read_forwards(self, name: str, first_id: int, last_id: int) -> pa.Table:
         """Rows of a table whose forward id is in [first_id, last_id]; reads a sealed trace by its index."""

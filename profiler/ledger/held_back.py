@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from engine.observer import EventKind
 from profiler.forward_table import ForwardTable
 from profiler.ledger.parts import PartKind
-from profiler.tables import TraceLike
+from profiler.tables import TraceLike, frame
 
 __all__ = ["HeldBack", "held_back"]
 
@@ -50,9 +50,7 @@ class HeldBack:
 
 def held_back(trace: TraceLike, forwards: ForwardTable) -> HeldBack:
     """What a trace's events tell."""
-    table = trace.table("events").select(["t_ns", "forward_id", "rid", "attempt", "kind"])
-    events = pl.from_arrow(table)
-    assert isinstance(events, pl.DataFrame)
+    events = frame(trace, "events", ["t_ns", "forward_id", "rid", "attempt", "kind"])
     events = events.filter(pl.col("kind").is_in(_KINDS) & pl.col("rid").is_not_null()).sort("rid", "t_ns")
     in_forward = pl.DataFrame(
         {"forward_id": forwards.forward_id, "position": np.arange(len(forwards), dtype=np.int64)},

@@ -111,7 +111,7 @@ class RankTime:
 
 def rank_times(trace: TraceLike, forwards: ForwardTable) -> dict[int, RankTime]:
     """The time of each rank of a trace."""
-    times = frame(trace, "forwards").select(pl.col("rank").fill_null(0), *_TIMES)
+    times = frame(trace, "forwards", ["rank", *_TIMES]).with_columns(pl.col("rank").fill_null(0))
     return {
         int(rank): _rank_time(forwards, int(rank), times.filter(pl.col("rank") == rank))
         for rank in np.unique(forwards.rank)

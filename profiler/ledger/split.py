@@ -58,7 +58,7 @@ def split_by_model(
     first = np.flatnonzero(np.diff(chunks.forward, prepend=-1))
     counts = np.diff(np.append(first, len(chunks)))
     shared = counts > 1
-    table = frame(trace, "forwards").select("forward_id", *_SUMS).drop_nulls()
+    table = frame(trace, "forwards", ["forward_id", *_SUMS]).drop_nulls()
     sums = {row[0]: row[1:] for row in table.iter_rows()}
     for begin, count in zip(first[shared].tolist(), counts[shared].tolist(), strict=True):
         told = sums.get(int(forward_id[chunks.forward[begin]]))
