@@ -150,12 +150,9 @@ class GapPairs:
         self._token_index[who[here]] = index[last[here]]
 
     def _in_next(self, own: Ints, following: Ints) -> Bools:
-        times = self._times
-        return (
-            (following >= 0)
-            & (times.straddles[own] >= 0)
-            & (times.interval[following] == times.straddles[own])
-        )
+        straddles = self._times.straddles[own]
+        found: Bools = (following >= 0) & (straddles >= 0) & (self._times.interval[following] == straddles)
+        return found
 
     def _in_order(self, before: Ints, own: Ints, following: Ints) -> Bools:
         """Whether forwards ran as they do on one stream: one after another, each before its result."""
@@ -172,7 +169,7 @@ class GapPairs:
 
 
 def _paired(rid: Ints, index: Ints, before: Ints, own: Ints, in_next: Bools) -> BlockGaps:
-    """Gaps with their pairs: most of a forward's are the one that its last row has, the rest is sorted out."""
+    """Gaps with their pairs: most of a forward's are the one that its last row has, others are sorted out."""
     if not len(rid):
         return BlockGaps(rid, index, rid, before, own, in_next, rid)
     first = int(own.min())

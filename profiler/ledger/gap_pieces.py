@@ -98,7 +98,7 @@ def _spells(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> list[tup
     """From each time that it gave its KV back to the start of its next chunk of a later attempt."""
     spells = []
     for gave_ns, attempt in source.held.given_back_by(gap.rid):
-        if gap.start_ns < gave_ns <= gap.end_ns:
+        if gap.start_ns <= gave_ns <= gap.end_ns:
             starts = [
                 int(source.forwards.start_ns[row.forward])
                 for row in rows

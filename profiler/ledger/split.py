@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 BY_TOKENS = "tokens"
 _WHOLE = 1_000_000  # weights by a cost model are millionths of their forward's: products stay within 64 bits
 _SUMS = (
-    *("extend_tokens", "decode_tokens", "num_extend_seqs", "num_decode_seqs"),
+    *("extend_tokens", "decode_tokens"),
     *("pairs_prefix", "pairs_causal", "pairs_decode", "prefix_tokens", "kv_tokens"),
 )
 
@@ -64,22 +64,30 @@ def split_by_model(
         told = sums.get(int(forward_id[chunks.forward[begin]]))
         if told is not None:
             at = slice(begin, begin + count)
-            weight[at] = _marginal(told, chunks.prefix_len[at], chunks.extend_len[at], cost)
+            last = chunks.number[at] == chunks.of[at]
+            weight[at] = _marginal(told, chunks.prefix_len[at], chunks.extend_len[at], last, cost)
     return Split(name, weight, chunks.extend_len)
 
 
-def _marginal(told: tuple[int, ...], prefix_len: Ints, extend_len: Ints, cost: ForwardCostModel) -> Ints:
+def _marginal(
+    told: tuple[int, ...],
+    prefix_len: Ints,
+    extend_len: Ints,
+    last: NDArray[np.bool_],
+    cost: ForwardCostModel,
+) -> Ints:
     """(chunks,) what each adds to a forward, in millionths of the sum; 0 where it adds nothing."""
-    extend, decode, num_extend, num_decode, prefix_pairs, causal, decode_pairs, prefixes, kv = told
+    extend, decode, prefix_pairs, causal, decode_pairs, prefixes, kv = told
+    logits = decode + int(last.sum())
     whole_s = cost.seconds(
         ForwardSums(extend, decode, num_extend + num_decode, prefix_pairs, causal, decode_pairs, prefixes, kv)
     )
     added = []
-    for p, n in zip(prefix_len.tolist(), extend_len.tolist(), strict=True):
+    for p, n, ends in zip(prefix_len.tolist(), extend_len.tolist(), last.tolist(), strict=True):
         left = ForwardSums(
             extend_tokens=extend - n,
             decode_tokens=decode,
-            rows_with_logits=num_extend + num_decode - 1,
+            rows_with_logits=logits - ends,
             pairs_prefix=prefix_pairs - n * p,
             pairs_causal=causal - n * (n + 1) // 2,
             pairs_decode=decode_pairs,
