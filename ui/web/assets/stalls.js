@@ -4,6 +4,7 @@
   const Chunkscope = (globalThis.Chunkscope ??= {});
   const { state } = Chunkscope;
   const dash = (globalThis.dash_clientside ??= {});
+  const root = document.documentElement;
   const CHOICE = ["run", "rid", "tok"];
   const ORDER = "order"; // of the worst stalls, in the address
 
@@ -45,14 +46,14 @@
     }
     const head = event.target.closest("[data-sort]");
     if (head) return sort(head.dataset.sort);
-    const row = event.target.closest("[data-tok]");
+    const row = event.target.closest("main.stalls [data-tok]");
     if (row) choose(row);
   });
 
   /** The arrows go from row to row of a list of stalls. */
   document.addEventListener("keydown", (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const row = event.target.closest?.("tr[data-tok]");
+    const row = event.target.closest?.("main.stalls tr[data-tok]");
     if (!by || !row) return;
     const next = by > 0 ? row.nextElementSibling : row.previousElementSibling;
     next?.querySelector("button")?.focus();
@@ -71,5 +72,11 @@
     dash.set_props("stalls-order", { data: by });
   }
 
+  /** The picture is drawn on the server, so a new theme is told there. */
+  function followTheme() {
+    if (document.getElementById("stalls-answer")) dash.set_props("stalls-theme", { data: root.dataset.theme });
+  }
+
   dash.stalls = { order };
+  new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 })();

@@ -1,0 +1,154 @@
+"""The Stalls page's table of first tokens: what each request waited for before its first one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dash import html
+from dash.development.base_component import Component
+
+from engine.batch import StopReason
+from profiler.ledger.ttft import read_ttft
+from profiler.ledger.ttft_parts import TtftKind, TtftLedger, TtftTotals
+from profiler.ledger.ttft_source import TtftSource
+from profiler.ledger.ttft_totals import sum_ttft
+from traces.reader import open_trace
+from ui.stall_words import names_words
+from ui.web.attributes import data
+from ui.web.instants import instant_link
+from ui.web.ledger_table import even_ms
+from ui.web.metric_heads import head, name_head
+from ui.web.names import shown
+from ui.web.runs import Run
+from ui.words import UNKNOWN, plural, seconds
+
+__all__ = ["TTFT_PARTS", "TtftOf", "ttft_parts"]
+
+TTFT_PARTS = {"ttft": "children", "ttft-note": "children", "ttft-section": "hidden"}
+"""Every part of the page about first tokens, and the property that holds it."""
+
+_MOST_ROWS = 12
+_COLUMNS: Mapping[str, tuple[str, tuple[TtftKind, ...]]] = {  # swatch and kinds; every kind is in one
+    "queue": ("queued", (TtftKind.QUEUED,)),
+    "blocked": ("queued", (TtftKind.BLOCKED,)),
+    "interval": ("deferred", (TtftKind.DEFERRED,)),
+    "others' prefill": ("stall", (TtftKind.OTHERS_PREFILL, TtftKind.OTHERS_MIXED)),
+    "others' decodes": ("others-decodes", (TtftKind.OTHERS_DECODE,)),
+    "retracted": ("held", (TtftKind.RETRACTED,)),
+    "own chunks": ("prefill", (TtftKind.OWN_CHUNKS,)),
+    "own decodes": ("decode", (TtftKind.OWN_DECODE,)),
+    "host": ("host", (TtftKind.PLAN, TtftKind.LAUNCH, TtftKind.RESULT, TtftKind.WAIT)),
+    "idle": ("idle", (TtftKind.IDLE,)),
+    "not told": ("untold", (TtftKind.UNTOLD,)),
+}
+_ALWAYS = ("queue", "blocked", "others' prefill", "own chunks", "host")
+_BUDGETS = (StopReason.TOTAL, StopReason.CURRENT, StopReason.INPUT, StopReason.CHUNK)
+
+
+class TtftOf:
+    """The slowest first tokens of each run, kept for as much of it as there is; traces are opened anew."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], tuple[TtftTotals, tuple[TtftLedger, ...]]] = {}
+
+    def __call__(self, run: Run) -> tuple[TtftTotals, tuple[TtftLedger, ...]]:
+        """Sums over all requests, and the ledgers of the slowest. TraceError if it cannot be read."""
+        key = (str(run.timeline.path), run.timeline.num_forwards)
+        if key not in self._kept:
+            source = TtftSource.of(open_trace(run.timeline.path))
+            totals = sum_ttft(source, _MOST_ROWS)
+            ledgers = (read_ttft(source, each.rid) for each in totals.worst)
+            self._kept[key] = totals, tuple(ledger for ledger in ledgers if ledger is not None)
+        return self._kept[key]
+
+
+def ttft_parts(run: Run, totals: TtftTotals, ledgers: Sequence[TtftLedger]) -> dict[str, object]:
+    """All parts for a run; without first tokens the section is hidden."""
+    if not ledgers:
+        return {"ttft": [], "ttft-note": "", "ttft-section": True}
+    left = totals.requests - len(ledgers)
+    more = [html.P(f"{plural(left, 'more request')}, with less.", className="caption")] if left > 0 else []
+    note = (
+        f"{plural(totals.requests, 'request')}, {seconds(totals.waiting_ns / 1e9)} in sum, "
+        f"the longest {seconds(ledgers[0].ttft_ns / 1e9)}"
+    )
+    return {"ttft": [_table(run, ledgers), *more], "ttft-note": note, "ttft-section": False}
+
+
+def _table(run: Run, ledgers: Sequence[TtftLedger]) -> html.Table:
+    columns = {
+        words: kinds
+        for words, (_, kinds) in _COLUMNS.items()
+        if words in _ALWAYS or any(ledger.sum_ns(kinds) for ledger in ledgers)
+    }
+    heads = [
+        name_head("request"),
+        head("ttft_longest", "TTFT"),
+        head("ttft_longest", "what it went to", className="words"),
+        *(head("ttft_longest", words) for words in columns),
+        head("ttft_longest", "blocked by, behind", className="words"),
+    ]
+    most_ns = ledgers[0].ttft_ns or 1
+    return html.Table(
+        [
+            html.Caption("What the time to each first token went to", className="sr-only"),
+            html.Thead(html.Tr(heads)),
+            html.Tbody([_row(run, ledger, list(columns.values()), most_ns) for ledger in ledgers]),
+        ],
+        className="numbers ttft",
+    )
+
+
+def _row(run: Run, ledger: TtftLedger, columns: Iterable[tuple[TtftKind, ...]], most_ns: int) -> html.Tr:
+    name = instant_link(
+        shown(ledger.name), run, ledger.arrival_ns, ledger.first_token_ns, title="show it in Compare"
+    )
+    return html.Tr(
+        [
+            html.Th(name, scope="row"),
+            html.Td(seconds(ledger.ttft_ns / 1e9), className="strong"),
+            html.Td(_bar(ledger, most_ns), className="bar-cell"),
+            *(_part(ledger.sum_ns(kinds), most_ns) for kinds in columns),
+            html.Td(_blocked(ledger), className="words"),
+        ],
+        **data(ns=ledger.ttft_ns),
+    )
+
+
+def _part(part_ns: int, most_ns: int) -> html.Td:
+    if not part_ns:
+        return html.Td("0", className="muted", **data(ns=0))
+    return html.Td(even_ms(part_ns, most_ns), **data(ns=part_ns))
+
+
+def _bar(ledger: TtftLedger, most_ns: int) -> Component:
+    """Its parts side by side, as long as the request waited."""
+    sums = {words: (swatch, ledger.sum_ns(kinds)) for words, (swatch, kinds) in _COLUMNS.items()}
+    pieces = [
+        html.Span(
+            className=f"bar {swatch}",
+            style={"flexGrow": ns / ledger.ttft_ns},
+            title=f"{words} {seconds(ns / 1e9)}",
+        )
+        for words, (swatch, ns) in sums.items()
+        if ns
+    ]
+    return html.Div(pieces, className="causes", style={"width": f"{100 * ledger.ttft_ns / most_ns:.2f}%"})
+
+
+def _blocked(ledger: TtftLedger) -> str:
+    """Which budgets stopped it, most time first, and whose chunks had them."""
+    sums: dict[StopReason | None, int] = {}
+    for part in ledger.parts:
+        if part.kind is TtftKind.BLOCKED:
+            sums[part.budget] = sums.get(part.budget, 0) + part.part_ns
+    if not sums:
+        return UNKNOWN
+    budgets = ", ".join(_budget(reason) for reason in sorted(sums, key=lambda reason: -sums[reason]))
+    holders = [each.name for each in ledger.holders]
+    return f"{budgets}; behind {names_words(holders, shown, 2)}" if holders else budgets
+
+
+def _budget(reason: StopReason | None) -> str:
+    if reason is None:
+        return "not told by what"
+    words = reason.name.lower().replace("_", " ")
+    return f"{words} budget" if reason in _BUDGETS else words
