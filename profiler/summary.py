@@ -1,23 +1,37 @@
 """The answers of a trace in one JSON-safe document. It composes the analyses and computes nothing itself."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from profiler.counts import count_run
+from profiler.findings.find import findings
+from profiler.findings.finding import Finding
+from profiler.findings.thresholds import Thresholds
 from profiler.kernel_coverage import KernelCoverage, kernel_coverage
 from profiler.latency import latency
 from profiler.ledger.parts import GapDetail
-from profiler.saturation import Saturation, decode_saturation, saturation
-from profiler.tables import TraceLike
+from profiler.saturation import Saturation
+from profiler.saturation_report import decode_report, saturation_report
+from profiler.tables import TraceLike, request_names
 from profiler.worst_gap import culprit_forward_id, worst_gap
 
 __all__ = ["summarize"]
 
 
-def summarize(trace: TraceLike) -> dict[str, Any]:
-    """What `stats --json` prints; docs/metrics.md defines every key. Unknown is None, times are seconds."""
+_DEFAULTS = Thresholds()
+
+
+def summarize(trace: TraceLike, thresholds: Thresholds = _DEFAULTS) -> dict[str, Any]:
+    """What `stats --json` prints; docs/metrics.md defines every key. Unknown is None, times are seconds.
+
+    `thresholds` say from which number on something counts as a finding.
+    """
     felt = latency(trace)
     counts = count_run(trace)
+    prompts, decodes = saturation_report(trace), decode_report(trace)
+    found = findings(trace, thresholds, itl=felt.itl, saturation=prompts, decode_saturation=decodes)
+    names = request_names(trace) if found else {}
     return {
         "provenance": trace.meta.get("provenance"),
         **asdict(counts),
@@ -26,8 +40,9 @@ def summarize(trace: TraceLike) -> dict[str, Any]:
         "ttft_s": asdict(felt.ttft),
         "itl_s": asdict(felt.itl),
         "worst_stall": _worst_stall(worst_gap(trace)),
-        "saturation": _saturation(saturation(trace)),
-        "decode_saturation": _saturation(decode_saturation(trace)),
+        "findings": [_finding(each, names) for each in found],
+        "saturation": _saturation(prompts.found),
+        "decode_saturation": _saturation(decodes.found),
         "kernels": _kernels(kernel_coverage(trace)),
         "torn_bytes": trace.torn_bytes,
     }
@@ -59,6 +74,25 @@ def _worst_stall(gap: GapDetail | None) -> dict[str, Any]:
         "culprit_rids": [culprit.name for culprit in gap.culprits],
         "culprit_forward_id": culprit_forward_id(gap),
         "mixed_extra_s": None if gap.mixed_extra_ns is None else gap.mixed_extra_ns / 1e9,
+    }
+
+
+def _finding(found: Finding, names: Mapping[int, str]) -> dict[str, Any]:
+    name, value = found.threshold
+    return {
+        "kind": found.kind.value,
+        "severity": found.severity.value,
+        "title": found.title,
+        "sentence": found.sentence,
+        "evidence": found.evidence,
+        "numbers": dict(found.numbers),
+        "threshold": {name: value},
+        "forward_ids": list(found.forward_ids),
+        "rids": [names.get(rid, str(rid)) for rid in found.rids],
+        "mend": found.mend,
+        "option": None if found.option is None else list(found.option),
+        "at_ns": found.at_ns,
+        "lost_ns": found.lost_ns,
     }
 
 

@@ -81,7 +81,7 @@ def test_stats_as_json_has_what_scripts_rely_on(recorded: Path, capfd: Capture) 
 def test_stats_in_words_keep_a_name_on_its_line(recorded: Path, capfd: Capture) -> None:
     code, out, err = call(capfd, "stats", recorded)
     assert (code, err) == (0, "")
-    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    facts = dict(line.split("  ", 1) for line in out.partition("\n\n")[0].splitlines())
     assert facts["requests"].strip() == "3 (3 LENGTH)"
     assert "MIXED" in facts["forwards"]
     assert "tokens/s" in facts["output"]
@@ -91,7 +91,7 @@ def test_stats_in_words_keep_a_name_on_its_line(recorded: Path, capfd: Capture) 
 
 def test_stats_tell_of_silences_that_had_not_ended(tmp_path: Path, recorded: Path, capfd: Capture) -> None:
     out = call(capfd, "stats", write_trace(tmp_path / "silent.chunkscope", silent_tables())).out
-    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    facts = dict(line.split("  ", 1) for line in out.partition("\n\n")[0].splitlines())
     assert (
         facts["silent"].strip() == "2 decodes at the end, a for 70.0 ms so far; doc holds the half-done slot"
     )

@@ -1,6 +1,6 @@
 """`chunkscope stats`: what a trace says, in numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +17,41 @@ __all__ = ["command"]
 MOST_OPERATORS = 3
 
 
+def _pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE as a mapping."""
+    for text in values:
+        if "=" not in text:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE: give one like starvation_forwards=4")
+    parts = [text.partition("=") for text in values]
+    return {key.strip(): value.strip() for key, _, value in parts}
+
+
 @click.command("stats")
 @click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--threshold",
+    "pairs",
+    multiple=True,
+    callback=_pairs,
+    metavar="NAME=VALUE",
+    help="From which number on something is a finding, like starvation_forwards=4; may be given again.",
+)
 @json_option()
-def command(trace: Path, as_json: bool) -> None:
-    """What a trace says, in numbers.
+def command(trace: Path, pairs: Mapping[str, str], as_json: bool) -> None:
+    """What a trace says, in numbers, and what it shows that an option would mend.
 
-    docs/metrics.md defines each of them. A trace that is still being written is read as far as it goes.
+    docs/metrics.md defines each number, and each finding with its threshold. A trace that is still being
+    written is read as far as it goes.
     """
+    from profiler.findings.thresholds import thresholds
     from profiler.open_silences import open_silences
     from profiler.summary import summarize
     from traces.reader import open_trace
     from ui.tables import narrator, print_facts, print_json, reporter, say
 
+    limits = thresholds(pairs)
     opened = open_trace(trace)
-    summary = summarize(opened)
+    summary = summarize(opened, limits)
     if opened.live:
         say(narrator(), f"{trace} is still being written: these are its first {summary['forwards']} forwards")
     elif opened.torn_bytes:
@@ -40,6 +60,8 @@ def command(trace: Path, as_json: bool) -> None:
         print_json(summary)
     else:
         print_facts(reporter(), _facts(trace, summary, open_silences(opened)))
+        for line, style in _findings(summary["findings"]):
+            say(reporter(), line, style)
 
 
 def _facts(trace: Path, summary: Mapping[str, Any], silent: "OpenSilences | None") -> list[tuple[str, str]]:
@@ -62,6 +84,19 @@ def _facts(trace: Path, summary: Mapping[str, Any], silent: "OpenSilences | None
         ("saturation", saturation_point(summary["saturation"])),
         *_kernels(summary["kernels"], summary["forwards"]),
     ]
+
+
+def _findings(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each finding: what happened, its evidence, and what would mend it; with a style for each line."""
+    from profiler.findings.finding import Severity
+    from ui.finding_words import MARKS
+
+    for each in found:
+        yield "", ""
+        yield f"{MARKS[Severity(each['severity'])].glyph} {each['title']}: {name(each['sentence'])}", "bold"
+        yield f"  {name(each['evidence'])}", ""
+        if each["mend"] is not None:
+            yield f"  {each['mend']}", ""
 
 
 def _silent(found: "OpenSilences | None") -> list[tuple[str, str]]:
