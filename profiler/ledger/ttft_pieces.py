@@ -46,8 +46,7 @@ def queue_pieces(source: TtftSource, wait: int) -> Iterator[TtftPiece]:
     rounds, time = source.rounds[rank], source.ledger.times[rank]
     queued_ns = end_ns if first == last else int(rounds.start_ns[first])
     yield from _queued(source, time, start_ns, queued_ns)
-    for number in range(first, last):
-        yield from _in_round(source, time, rounds, number)
+    yield from _rounds(source, time, rounds, first, last)
 
 
 def _queued(source: TtftSource, time: RankTime, start_ns: int, end_ns: int) -> Iterator[TtftPiece]:
@@ -61,16 +60,22 @@ def _queued(source: TtftSource, time: RankTime, start_ns: int, end_ns: int) -> I
     yield TtftPiece(rest_kind(time), rest_ns)
 
 
-def _in_round(source: TtftSource, time: RankTime, rounds: Rounds, number: int) -> Iterator[TtftPiece]:
-    """A round that did not admit it: charged to those whom it gave the budget."""
-    forward, kind = int(rounds.position[number]), TtftKind(int(rounds.kind[number]))
-    start_ns, length_ns = int(rounds.start_ns[number]), int(rounds.length_ns[number])
-    if kind is TtftKind.UNTOLD:
-        yield TtftPiece(kind, length_ns, forward, number=number)
-        return
-    rest_ns = 0 if rounds.says_why[number] else _rest_ns(time, start_ns, start_ns + length_ns)
-    yield from _charged(source, kind, forward, length_ns - rest_ns, number)
-    yield TtftPiece(rest_kind(time), rest_ns)
+def _rounds(source: TtftSource, time: RankTime, rounds: Rounds, first: int, last: int) -> Iterator[TtftPiece]:
+    """Rounds that did not admit it: charged to those whom they gave the budget."""
+    rest_until_ns = rest_until(time, rounds.start_ns[first : last + 1])
+    says_why = rounds.says_why[first:last].tolist()
+    for number, rest_ns, says in zip(
+        range(first, last), np.diff(rest_until_ns).tolist(), says_why, strict=True
+    ):
+        kind, forward = TtftKind(int(rounds.kind[number])), int(rounds.position[number])
+        length_ns = int(rounds.length_ns[number])
+        if kind is TtftKind.UNTOLD:
+            yield TtftPiece(kind, length_ns, forward, number=number)
+        elif says:
+            yield from _charged(source, kind, forward, length_ns, number)
+        else:
+            yield from _charged(source, kind, forward, length_ns - rest_ns, number)
+            yield TtftPiece(rest_kind(time), rest_ns)
 
 
 def _rest_ns(time: RankTime, start_ns: int, end_ns: int) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -56,7 +57,7 @@ class ByInstant:
         }
         found: Counter[Line] = Counter()
         marks = sorted(t for t in times if self.start <= t <= self.end)
-        for begin, end in zip(marks, marks[1:], strict=False):
+        for begin, end in pairwise(marks):
             line = self.queue(begin) if begin < self.admitted else self.prefill(begin)
             found[line] += end - begin
         return found
