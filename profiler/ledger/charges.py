@@ -75,4 +75,5 @@ def _before(t_ns: Ints, weight: Ints, edges_ns: Ints) -> Ints:
     counts = np.append(0, np.cumsum(weight))
     products = np.append(0, np.cumsum(weight * t))
     at = np.searchsorted(t, edges_ns, side="left")
-    return counts[at] * edges_ns - products[at]
+    sums: Ints = counts[at] * edges_ns - products[at]
+    return sums

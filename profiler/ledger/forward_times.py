@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode
-from profiler.forward_table import UNKNOWN, UNKNOWN_TIME
-from profiler.ledger.gap_pieces import LedgerSource
-from profiler.ledger.rank_time import MODES
+from profiler.forward_table import UNKNOWN, UNKNOWN_TIME, ForwardTable
+from profiler.ledger.rank_time import MODES, RankTime
 
 __all__ = ["ForwardTimes"]
 
@@ -36,9 +35,8 @@ class ForwardTimes:
     late_result: NDArray[np.bool_]  # whether its device time ends by its result
 
     @classmethod
-    def of(cls, source: LedgerSource, rank: int) -> "ForwardTimes":
-        """Those of the only rank of a trace."""
-        forwards, time = source.forwards, source.times[rank]
+    def of(cls, forwards: ForwardTable, time: RankTime, mixed_extra_ns: Ints) -> "ForwardTimes":
+        """Those of a trace of one rank."""
         t_ns = forwards.result_end_ns
         start_ns, end_ns = np.zeros(len(forwards), np.int64), np.zeros(len(forwards), np.int64)
         interval = np.full(len(forwards), -1)
@@ -48,8 +46,8 @@ class ForwardTimes:
         before = starts_after - 1
         ends = time.device.end_ns[before] if len(time.device.end_ns) else np.zeros(len(forwards), np.int64)
         mixed = forwards.mode == ForwardMode.MIXED.value
-        unknown = mixed & (source.mixed_extra_ns == UNKNOWN)
-        extra_ns = np.where(mixed & ~unknown, source.mixed_extra_ns, 0)
+        unknown = mixed & (mixed_extra_ns == UNKNOWN)
+        extra_ns = np.where(mixed & ~unknown, mixed_extra_ns, 0)
         return cls(
             t_ns=t_ns,
             start_ns=start_ns,

@@ -15,7 +15,7 @@ from profiler.mixed_extra import DECODE_MEDIAN
 from profiler.request_rows import RequestRows
 from profiler.token_gaps import Gaps, token_gaps
 
-__all__ = ["GapReader", "culprits_of"]
+__all__ = ["GapReader", "culprits_of", "rows_in"]
 
 Ints = NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class GapReader:
         forwards = self.source.forwards
         own = int(rows.forward[gaps.row[at]])
         gap = Span(rid, int(forwards.rank[own]), int(gaps.start_ns[at]), int(gaps.end_ns[at]), own)
-        pieces = [piece for piece in gap_pieces(self.source, gap, _own_rows(gap, rows, forwards)) if piece.ns]
+        pieces = [piece for piece in gap_pieces(self.source, gap, rows_in(gap, rows, forwards)) if piece.ns]
         parts = tuple(self._part(piece) for piece in pieces)
         chunks = tuple(sorted((part.chunk for part in parts if part.chunk), key=_by_start))
         mode = int(forwards.mode[own])
@@ -140,7 +140,7 @@ def culprits_of(chunks: Sequence[Chunk]) -> tuple[Culprit, ...]:
     return tuple(Culprit(rid, names[rid], device_ns) for rid, device_ns in ranked)
 
 
-def _own_rows(gap: Span, rows: RequestRows, forwards: ForwardTable) -> list[OwnRow]:
+def rows_in(gap: Span, rows: RequestRows, forwards: ForwardTable) -> list[OwnRow]:
     """The request's rows in forwards that share time with the gap."""
     start, end = forwards.start_ns[rows.forward], forwards.end_ns[rows.forward]
     there = np.flatnonzero((start < gap.end_ns) & (end > gap.start_ns))

@@ -44,7 +44,7 @@ class PairParts:
     cause: Ints  # PartKind
     own_from_ns: Ints  # where the own forward's device time in the gap begins
     next_from_ns: (
-        Ints  # and that of the forward which holds the later token's time, of those with a row in it
+        Ints  # and that of the one which holds the later token's time, if they have a row in it
     )
     own_extra: Extras
     next_extra: Extras

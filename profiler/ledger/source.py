@@ -8,11 +8,11 @@ from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.held_back import held_back
 from profiler.ledger.rank_time import rank_times
-from profiler.ledger.split import split_by_model, split_by_tokens
+from profiler.ledger.split import Split, split_by_model, split_by_tokens
 from profiler.price_rows import ForwardCostModel
 from profiler.tables import TraceLike
 
-__all__ = ["ledger_source"]
+__all__ = ["ledger_source", "split_of"]
 
 
 def ledger_source(
@@ -22,16 +22,25 @@ def ledger_source(
     mixed_extra_ns: NDArray[np.int64],
     split: tuple[str, ForwardCostModel] | None = None,
 ) -> LedgerSource:
-    """Of a trace; `split` names a cost model to share forwards by, else they are shared by tokens."""
-    shares = split_by_tokens(chunks)
-    if split is not None:
-        name, cost = split
-        shares = split_by_model(chunks, trace, forwards.forward_id, cost, name)
+    """Of a trace; `split` as `split_of` takes it."""
     return LedgerSource(
         forwards=forwards,
         times=rank_times(trace, forwards),
         chunks=chunks,
-        split=shares,
+        split=split_of(trace, forwards, chunks, split),
         mixed_extra_ns=mixed_extra_ns,
         held=held_back(trace, forwards),
     )
+
+
+def split_of(
+    trace: TraceLike,
+    forwards: ForwardTable,
+    chunks: ChunkRows,
+    split: tuple[str, ForwardCostModel] | None = None,
+) -> Split:
+    """How a trace splits shared forwards: by a cost model of a name, or by tokens where none is given."""
+    if split is None:
+        return split_by_tokens(chunks)
+    name, cost = split
+    return split_by_model(chunks, trace, forwards.forward_id, cost, name)

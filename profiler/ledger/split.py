@@ -80,7 +80,7 @@ def _marginal(
     extend, decode, prefix_pairs, causal, decode_pairs, prefixes, kv = told
     logits = decode + int(last.sum())
     whole_s = cost.seconds(
-        ForwardSums(extend, decode, num_extend + num_decode, prefix_pairs, causal, decode_pairs, prefixes, kv)
+        ForwardSums(extend, decode, logits, prefix_pairs, causal, decode_pairs, prefixes, kv)
     )
     added = []
     for p, n, ends in zip(prefix_len.tolist(), extend_len.tolist(), last.tolist(), strict=True):

@@ -11,7 +11,9 @@ from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_reader import GapReader
 from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import GapDetail
+from profiler.ledger.report import StallReport
 from profiler.ledger.source import ledger_source
+from profiler.ledger.stall_report import stall_report
 from profiler.open_silences import OpenSilences, open_silences_among
 from profiler.replay import Replay
 from profiler.scheduler_state import SchedulerState
@@ -148,6 +150,11 @@ class Timeline:
         return None if worst is None else self.gap(*worst)
 
     @cached_property
+    def stall_report(self) -> StallReport:
+        """The ledger of all gaps; takes seconds on a trace of a million forwards."""
+        return stall_report(self.trace)
+
+    @cached_property
     def open_silences(self) -> OpenSilences | None:
         """Requests that are silent at the end, for longer than in any gap they had; None for nobody."""
         index = self._index
@@ -204,6 +211,7 @@ class Timeline:
             "_replay",
             "_stall_starts",
             "open_silences",
+            "stall_report",
             "summary",
         ):
             self.__dict__.pop(name, None)

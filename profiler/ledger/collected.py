@@ -1,0 +1,104 @@
+"""What going through a trace's rows collects: the sums of all gaps, and which are worth a closer look."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.forward_table import ForwardTable
+from profiler.ledger.forward_times import ForwardTimes
+from profiler.ledger.gap_pairs import BlockGaps, GapPairs, UnusualGaps
+from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Span
+from profiler.ledger.members import Members, next_row, own_rows
+from profiler.ledger.own_rows import SpecialRows
+from profiler.ledger.pair_parts import pair_parts
+from profiler.ledger.parts import PartKind
+from profiler.ledger.rank_time import RankTime
+from profiler.ledger.row_blocks import RowBlock
+from profiler.ledger.unusual_gaps import GapSums, gap_sums
+from profiler.ledger.usual_gaps import UsualGaps
+from profiler.ledger.victims import VictimSums
+from profiler.ledger.worst_pairs import WorstPairs
+from profiler.tables import TraceLike
+
+__all__ = ["Collected"]
+
+Ints = NDArray[np.int64]
+
+
+class Collected:
+    """Of a trace of one rank; call `go_through` once, then `unusual`, then the rest."""
+
+    def __init__(self, forwards: ForwardTable, times: ForwardTimes, time: RankTime, top: int) -> None:
+        self.by_kind = np.zeros(len(PartKind), dtype=np.int64)
+        self.victims = VictimSums()
+        self.usual = UsualGaps(times, time)
+        self._forwards, self._times, self._time = forwards, times, time
+        self._worst = (WorstPairs(top), WorstPairs(top), WorstPairs(1))  # by lateness, sum of it, length
+        self._odd: list[UnusualGaps] = []
+        self._in_device = _in_device(times, time)
+
+    def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> SpecialRows:
+        """Count the usual gaps; returns the rows that the unusual ones ask for."""
+        for gaps, unusual in pairs.blocks(blocks):
+            self._count(gaps)
+            if len(unusual.rid):
+                self._odd.append(unusual)
+        names = ("forward", "rid", "attempt", "role", "prefix_len", "extend_len")
+        return SpecialRows.sorted(*(_joined([getattr(b, name) for b in pairs.special]) for name in names))
+
+    def _count(self, gaps: BlockGaps) -> None:
+        parts = pair_parts(self._times, self._time.position, gaps.before, gaps.own, gaps.in_next)
+        self.by_kind += gaps.count @ parts.ns
+        self.victims.add(gaps.rid, gaps.token_index, parts.gap_ns[gaps.pair], parts.late_ns[gaps.pair])
+        self.usual.add(gaps, parts)
+        late, lost, longest = self._worst
+        late.add(parts.late_ns, gaps.before, gaps.own)
+        lost.add(parts.late_ns * gaps.count, gaps.before, gaps.own)
+        longest.add(parts.gap_ns, gaps.before, gaps.own)
+
+    def unusual(self, source: LedgerSource, special: SpecialRows) -> Iterator[GapSums]:
+        """The unusual gaps taken apart, each counted among victims and candidates when it is given."""
+        late, lost, longest = self._worst
+        for gaps in self._odd:
+            for at in range(len(gaps.rid)):
+                gap = gap_sums(source, *self._odd_gap(gaps, at, special))
+                one = [np.array([n]) for n in (gap.span.rid, gaps.token_index[at], gap.gap_ns, gap.late_ns)]
+                self.victims.add(*one)
+                place = (gaps.before[at : at + 1], gaps.own[at : at + 1])
+                late.add(one[3], *place)
+                lost.add(one[3], *place)
+                longest.add(one[2], *place)
+                yield gap
+
+    def _odd_gap(self, gaps: UnusualGaps, at: int, special: SpecialRows) -> tuple[Span, list[OwnRow]]:
+        rid, before, own = int(gaps.rid[at]), int(gaps.before[at]), int(gaps.own[at])
+        rows = own_rows(special, rid, before, own, int(gaps.own_role[at]))
+        if gaps.in_next[at]:
+            rows += next_row(special, rid, int(self._in_device[own]))
+        start_ns, end_ns = int(self._times.t_ns[before]), int(self._times.t_ns[own])
+        return Span(rid, int(self._forwards.rank[own]), start_ns, end_ns, own), rows
+
+    def worst(
+        self, trace: TraceLike, source: LedgerSource, special: SpecialRows
+    ) -> list[tuple[int, GapSums]]:
+        """All gaps between the pairs of forwards that are worth a look, with their token indices."""
+        members = Members(trace, self._forwards, special, self._in_device)
+        wanted = sorted({pair for worst in self._worst for pair in worst.pairs()})
+        return [
+            (index, gap_sums(source, span, rows))
+            for before, own in wanted
+            for index, span, rows in members.between(before, own)
+        ]
+
+
+def _in_device(times: ForwardTimes, time: RankTime) -> Ints:
+    """(forwards,) the forward that the device runs at each one's result; -1 is none."""
+    if not len(time.position):
+        return np.full(len(times.t_ns), -1, dtype=np.int64)
+    return np.where(times.straddles >= 0, time.position[times.straddles], -1)
+
+
+def _joined(columns: list[NDArray[Any]]) -> Ints:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
