@@ -55,7 +55,7 @@ def meta(trace: Path) -> dict[str, Any]:
 
 def facts_of(capfd: Capture, trace: Path) -> dict[str, str]:
     """What `stats` says of a trace, by name."""
-    lines = call(capfd, "stats", trace).out.splitlines()
+    lines = call(capfd, "stats", trace).out.partition("\n\n")[0].splitlines()
     return {name: told.strip() for name, told in (line.split("  ", 1) for line in lines)}
 
 
