@@ -1,18 +1,16 @@
 """The panel of a chosen gap: its ledger sums on screen, chunks lead to their instants, names are data."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from dash import html
-from dash.development.base_component import Component
 
 from profiler.ledger.lines import ledger_lines
 from profiler.ledger.parts import GapDetail
 from profiler.timeline.timeline import Timeline, open_timeline
+from tests.support.dash_parts import data_of, links, rows, words
 from tests.support.three_runs import record_three_runs
 from ui.web.gap_panel import gap_panel
 from ui.web.instants import instant_query
@@ -29,28 +27,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, ...]:
     return make_runs(timelines)
 
 
-def walk(parts: object) -> Iterator[Any]:
-    if isinstance(parts, Component):
-        yield parts
-        yield from walk(getattr(parts, "children", None))
-    elif isinstance(parts, Sequence) and not isinstance(parts, str):
-        for part in parts:
-            yield from walk(part)
-
-
-def words(parts: object) -> str:
-    if isinstance(parts, str):
-        return parts
-    return " ".join(words(child) for child in _children(parts))
-
-
-def _children(parts: object) -> Sequence[object]:
-    if isinstance(parts, Component):
-        inside = getattr(parts, "children", None)
-        return [] if inside is None else [inside]
-    return parts if isinstance(parts, Sequence) else []
-
-
 def worst(run: Run) -> GapDetail:
     gap = run.timeline.worst_gap()
     assert gap is not None
@@ -59,9 +35,9 @@ def worst(run: Run) -> GapDetail:
 
 def parts_ns(table: object) -> tuple[list[int], list[int]]:
     """Nanoseconds of the lines, and of the sum."""
-    rows = [part for part in walk(table) if isinstance(part, html.Tr)]
-    sums = [getattr(row, "data-ns") for row in rows if getattr(row, "className", None) == "total"]
-    return [getattr(row, "data-ns") for row in rows if getattr(row, "className", None) != "total"], sums
+    told = rows(table)
+    sums = [data_of(row, "ns") for row in told if getattr(row, "className", None) == "total"]
+    return [data_of(row, "ns") for row in told if getattr(row, "className", None) != "total"], sums
 
 
 @pytest.mark.parametrize("index", range(len(NAMES)))
@@ -103,13 +79,13 @@ def test_more_culprits_than_there_is_room_for_are_one_line(runs: tuple[Run, ...]
 
 def test_bars_and_lines_lead_to_the_forward_of_their_chunk(runs: tuple[Run, ...]) -> None:
     run, gap = runs[1], worst(runs[1])
-    links = [part for part in walk(gap_panel(runs, run, gap)) if hasattr(part, "data-instant")]
+    found = links(gap_panel(runs, run, gap))
     starts = {chunk.start_ns - run.timeline.start_ns for chunk in gap.chunks}
-    bars = [link for link in links if hasattr(link, "data-ns")]
+    bars = [link for link in found if hasattr(link, "data-ns")]
     assert {int(query(link)["t"]) for link in bars} == starts
-    assert sum(getattr(link, "data-ns") for link in bars) == sum(each.device_ns for each in gap.culprits)
-    assert all(query(link)["rid"] == str(gap.rid) for link in links)
-    assert all(query(link)["run"] == "1" for link in links)
+    assert sum(data_of(link, "ns") for link in bars) == sum(each.device_ns for each in gap.culprits)
+    assert all(query(link)["rid"] == str(gap.rid) for link in found)
+    assert all(query(link)["run"] == "1" for link in found)
 
 
 def query(link: Any) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ui.web.instants import instant_link
 from ui.web.ledger_table import chunk_name, even_ms, ledger_table
 from ui.web.metric_heads import head, name_head, named
 from ui.web.names import shown, with_shown_names
+from ui.web.pages.stalls_rows import bar_cell, rows_table
 from ui.web.pages.stalls_tables import worst_table
 from ui.web.runs import Run
 from ui.words import count, plural, seconds
@@ -38,7 +39,7 @@ def gap_parts(run: Run, gap: GapDetail | None, order: str) -> dict[str, object]:
     report = run.timeline.stall_report
     parts = {
         **dict.fromkeys(GAP_PARTS, ""),
-        "worst": worst_table(run, report.groups, gap, order),
+        "worst": worst_table(run, report, gap, order),
         "worst-note": "how much later a token came than its own decode forwards needed",
     }
     if gap is None:
@@ -101,14 +102,7 @@ def _chunks_table(run: Run, gap: GapDetail, chunks: list[Chunk]) -> list[Compone
     most_ns = costliest[0].in_gap_ns or 1
     rows = [_chunk_row(run, gap, chunk, most_ns, chunk is costliest[0]) for chunk in chunks if chunk in kept]
     heads = [name_head("chunk"), name_head("forward"), head("chunk_cost", "of this gap", colSpan=2)]
-    table = html.Table(
-        [
-            html.Caption("What each chunk took of the gap", className="sr-only"),
-            html.Thead(html.Tr(heads)),
-            html.Tbody(rows),
-        ],
-        className="numbers chunks",
-    )
+    table = rows_table("What each chunk took of the gap", heads, rows, "chunks")
     if not left:
         return [table]
     rest_ns = sum(chunk.in_gap_ns for chunk in left)
@@ -118,7 +112,6 @@ def _chunks_table(run: Run, gap: GapDetail, chunks: list[Chunk]) -> list[Compone
 
 def _chunk_row(run: Run, gap: GapDetail, chunk: Chunk, most_ns: int, costliest: bool) -> html.Tr:
     name = chunk_name(chunk.name, chunk.number, chunk.of)
-    width = f"{100 * chunk.in_gap_ns / most_ns:.2f}%"
     return html.Tr(
         [
             html.Th(
@@ -126,7 +119,7 @@ def _chunk_row(run: Run, gap: GapDetail, chunk: Chunk, most_ns: int, costliest: 
                 scope="row",
             ),
             html.Td(f"forward {count(chunk.forward_id)}", className="words muted"),
-            html.Td(html.Span(className="bar prefill", style={"width": width}), className="bar-cell"),
+            bar_cell("prefill", chunk.in_gap_ns / most_ns),
             html.Td(even_ms(chunk.in_gap_ns, gap.gap_ns), className="strong"),
         ],
         className="selected" if costliest else None,

@@ -17,7 +17,8 @@ from ui.web.figures.causes import HEIGHT, causes_figure
 from ui.web.figures.style import empty
 from ui.web.metric_heads import named
 from ui.web.names import shown
-from ui.web.pages.stalls_tables import chunks_table, culprits_table, spans_table, victims_table
+from ui.web.pages.stalls_costs import chunks_table, culprits_table
+from ui.web.pages.stalls_tables import spans_table, victims_table
 from ui.web.runs import Run, provenance
 from ui.words import count, plural, seconds
 
@@ -53,8 +54,8 @@ def report_parts(run: Run, theme: Theme) -> dict[str, object]:
         "causes-note": f"{plural(report.gaps, 'gap')}, {seconds(report.waiting_ns / 1e9)} of waiting",
         "over-time": causes_figure(report.over_time, run.timeline.start_ns, theme, "nobody waited"),
         "spans": spans_table(run, report.over_time),
-        "victims": victims_table(run, report),
-        "victims-note": plural(len(report.victims), "request"),
+        "victims": victims_table(report),
+        "victims-note": f"late by {seconds(report.late_ns / 1e9)} in all",
         "culprits": culprits_table(run, report),
         "costs": chunks_table(run, report),
         "costs-note": f"a forward of several prompts is shared by {report.split}",
@@ -110,8 +111,8 @@ def _said(run: Run, report: StallReport) -> str:
     span = seconds((run.timeline.end_ns - run.timeline.start_ns) / 1e9)
     beside = "" if longest is None else f", the longest alone {seconds(longest.gap_ns / 1e9)}"
     return (
-        f"{provenance(run.timeline)}. The sum is over all {plural(report.gaps, 'gap')} of "
-        f"{plural(len(report.victims), 'request')}, which wait side by side in a run of {span}{beside}. "
+        f"{provenance(run.timeline)}. The sum is over {plural(report.gaps, 'gap')} of requests that wait "
+        f"side by side in a run of {span}{beside}. "
         f"{seconds(report.late_ns / 1e9)} of it came on top of what the tokens' own decode forwards needed."
     )
 

@@ -7,6 +7,7 @@ from dash.development.base_component import Component
 
 from engine.batch import StopReason
 from profiler.ledger.ttft import read_ttft
+from profiler.ledger.ttft_lines import TtftLine, ttft_lines
 from profiler.ledger.ttft_parts import TtftKind, TtftLedger, TtftTotals
 from profiler.ledger.ttft_source import TtftSource
 from profiler.ledger.ttft_totals import sum_ttft
@@ -17,6 +18,7 @@ from ui.web.instants import instant_link
 from ui.web.ledger_table import even_ms
 from ui.web.metric_heads import head, name_head
 from ui.web.names import shown
+from ui.web.pages.stalls_rows import MOST_ROWS, more_rows, rows_table
 from ui.web.runs import Run
 from ui.words import UNKNOWN, plural, seconds
 
@@ -25,7 +27,6 @@ __all__ = ["TTFT_PARTS", "TtftOf", "ttft_parts"]
 TTFT_PARTS = {"ttft": "children", "ttft-note": "children", "ttft-section": "hidden"}
 """Every part of the page about first tokens, and the property that holds it."""
 
-_MOST_ROWS = 12
 _COLUMNS: Mapping[str, tuple[str, tuple[TtftKind, ...]]] = {  # swatch and kinds; every kind is in one
     "queue": ("queued", (TtftKind.QUEUED,)),
     "blocked": ("queued", (TtftKind.BLOCKED,)),
@@ -54,7 +55,7 @@ class TtftOf:
         key = (str(run.timeline.path), run.timeline.num_forwards)
         if key not in self._kept:
             source = TtftSource.of(open_trace(run.timeline.path))
-            totals = sum_ttft(source, _MOST_ROWS)
+            totals = sum_ttft(source, MOST_ROWS)
             ledgers = (read_ttft(source, each.rid) for each in totals.worst)
             self._kept[key] = totals, tuple(ledger for ledger in ledgers if ledger is not None)
         return self._kept[key]
@@ -64,8 +65,7 @@ def ttft_parts(run: Run, totals: TtftTotals, ledgers: Sequence[TtftLedger]) -> d
     """All parts for a run; without first tokens the section is hidden."""
     if not ledgers:
         return {"ttft": [], "ttft-note": "", "ttft-section": True}
-    left = totals.requests - len(ledgers)
-    more = [html.P(f"{plural(left, 'more request')}, with less.", className="caption")] if left > 0 else []
+    more = more_rows(totals.requests, "request", "with less")
     note = (
         f"{plural(totals.requests, 'request')}, {seconds(totals.waiting_ns / 1e9)} in sum, "
         f"the longest {seconds(ledgers[0].ttft_ns / 1e9)}"
@@ -84,17 +84,11 @@ def _table(run: Run, ledgers: Sequence[TtftLedger]) -> html.Table:
         head("ttft_longest", "TTFT"),
         head("ttft_longest", "what it went to", className="words"),
         *(head("ttft_longest", words) for words in columns),
-        head("ttft_longest", "blocked by, behind", className="words"),
+        head("ttft_longest", "blocked by which budget", className="words"),
     ]
     most_ns = ledgers[0].ttft_ns or 1
-    return html.Table(
-        [
-            html.Caption("What the time to each first token went to", className="sr-only"),
-            html.Thead(html.Tr(heads)),
-            html.Tbody([_row(run, ledger, list(columns.values()), most_ns) for ledger in ledgers]),
-        ],
-        className="numbers ttft",
-    )
+    rows = [_row(run, ledger, list(columns.values()), most_ns) for ledger in ledgers]
+    return rows_table("What the time to each first token went to", heads, rows, "ttft")
 
 
 def _row(run: Run, ledger: TtftLedger, columns: Iterable[tuple[TtftKind, ...]], most_ns: int) -> html.Tr:
@@ -135,16 +129,21 @@ def _bar(ledger: TtftLedger, most_ns: int) -> Component:
 
 
 def _blocked(ledger: TtftLedger) -> str:
-    """Which budgets stopped it, most time first, and whose chunks had them."""
-    sums: dict[StopReason | None, int] = {}
-    for part in ledger.parts:
-        if part.kind is TtftKind.BLOCKED:
-            sums[part.budget] = sums.get(part.budget, 0) + part.part_ns
-    if not sums:
+    """Which budgets ended admission, most time first; at which requests before it; whose chunks had them."""
+    lines = sorted((line for line in ttft_lines(ledger) if line.kind is TtftKind.BLOCKED), key=_longest)
+    if not lines:
         return UNKNOWN
-    budgets = ", ".join(_budget(reason) for reason in sorted(sums, key=lambda reason: -sums[reason]))
-    holders = [each.name for each in ledger.holders]
-    return f"{budgets}; behind {names_words(holders, shown, 2)}" if holders else budgets
+    told = [", ".join(dict.fromkeys(_budget(line.budget) for line in lines))]
+    behind = dict.fromkeys(line.behind for line in lines if line.behind is not None)
+    if behind:
+        told.append(f"behind {names_words(tuple(behind), shown, 2)}")
+    if ledger.holders:
+        told.append(f"held by {names_words([each.name for each in ledger.holders], shown, 2)}")
+    return ", ".join(told)
+
+
+def _longest(line: TtftLine) -> int:
+    return -line.part_ns
 
 
 def _budget(reason: StopReason | None) -> str:
