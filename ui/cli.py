@@ -25,7 +25,10 @@ COMMANDS = {
     "run": CommandRef("ui.commands.run", "Record a run of a workload on a model."),
     "sweep": CommandRef("ui.commands.sweep", "Measure forward time against tokens."),
     "ceilings": CommandRef("ui.commands.ceilings", "Measure what this machine can do at most."),
-    "stats": CommandRef("ui.commands.stats", "What a trace says, in numbers."),
+    "stats": CommandRef("ui.commands.stats", "What a trace says, in numbers and findings."),
+    "stalls": CommandRef(
+        "ui.commands.stalls", "Where all waiting for tokens went, and whose chunks took it."
+    ),
     "advise": CommandRef("ui.commands.advise", "One set of scheduling options, and what the others cost."),
     "plan": CommandRef("ui.commands.plan", "On paper, before any run: a chunk and what it costs."),
     "web": CommandRef("ui.commands.web", "Traces as pages in a browser."),

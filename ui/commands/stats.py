@@ -1,4 +1,4 @@
-"""`chunkscope stats`: what a trace says, in numbers."""
+"""`chunkscope stats`: what a trace says, in numbers and findings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ def _pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict
 )
 @json_option()
 def command(trace: Path, pairs: Mapping[str, str], as_json: bool) -> None:
-    """What a trace says, in numbers, and what it shows that an option would mend.
+    """What a trace says, in numbers and findings.
 
     docs/metrics.md defines each number, and each finding with its threshold. A trace that is still being
     written is read as far as it goes.
