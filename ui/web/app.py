@@ -1,4 +1,4 @@
-"""The Dash application: traces in, a server with three pages out."""
+"""The Dash application: traces in, a server with the pages of `PAGES` out."""
 
 import threading
 from collections.abc import Collection, Sequence
@@ -7,7 +7,8 @@ from typing import Any
 import dash
 from dash import ClientsideFunction, Input, Output
 from dash.development.base_component import Component
-from flask import request
+from flask import Flask, redirect, request
+from werkzeug.wrappers import Response as BaseResponse
 
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
@@ -16,7 +17,7 @@ from ui.web.gap_panel import gap_panel
 from ui.web.guards import guard
 from ui.web.layout import notices, shell
 from ui.web.live import Follower, band, register_live
-from ui.web.pages import compare, saturation, trace
+from ui.web.pages import compare, overview, saturation, stalls, trace
 from ui.web.places import worst_place
 from ui.web.runs import compared, make_runs
 from ui.web.sums_panel import sums_panel
@@ -24,9 +25,15 @@ from ui.web.theme_css import theme_css
 from ui.web.tiles import register_tiles
 from ui.web.urls import THEMES, SaturationView, View, read_saturation, read_theme, read_view
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "first_page"]
 
-PAGES = {"/compare": "Compare", "/saturation": "Saturation", "/trace": "Trace"}
+PAGES = {
+    "/overview": "Overview",
+    "/compare": "Compare",
+    "/stalls": "Stalls",
+    "/saturation": "Saturation",
+    "/trace": "Trace",
+}
 _INDEX = """<!doctype html>
 <html lang="en"{theme}>
 <head>
@@ -75,16 +82,24 @@ def create_app(
     lock = threading.Lock()
     runs = make_runs(timelines)
     guard(app.server, ("/", *PAGES), hosts)
+    _lead_to(app.server, first_page(timelines))
     register_tiles(app.server, timelines, lock)
     register_cursor(app.server, timelines, lock)
     if live:
         register_live(app.server, runs, Follower(runs), lock)
     app.layout = shell(runs, PAGES)
     _register_router(app, timelines, lock, live=live)
+    overview.register(app, timelines, lock)
     compare.register(app, timelines, lock)
+    stalls.register(app, timelines, lock)
     saturation.register(app, timelines)  # reads traces of its own
     trace.register(app, timelines, lock)
     return app
+
+
+def first_page(timelines: Sequence[Timeline]) -> str:
+    """The path that a session opens with: of one run what is wrong with it, of several how they compare."""
+    return "/overview" if len(timelines) == 1 else "/compare"
 
 
 def _say_unreadable(error: Exception) -> None:
@@ -92,6 +107,17 @@ def _say_unreadable(error: Exception) -> None:
     if not isinstance(error, TraceError):
         raise error
     dash.set_props("notices", {"children": notices([str(error)])})
+
+
+def _lead_to(server: Flask, first: str) -> None:
+    """Have "/" lead to the first page, its query kept; the page's script takes it for Compare by itself."""
+
+    @server.before_request
+    def lead() -> BaseResponse | None:
+        if request.path != "/" or first == "/compare":
+            return None
+        query = request.query_string.decode("ascii", "replace")
+        return redirect(f"{first}?{query}" if query else first)
 
 
 def _register_router(
@@ -150,6 +176,10 @@ def _register_router(
 def _page(
     path: str, timelines: Sequence[Timeline], theme: str, view: View, asked: SaturationView
 ) -> Component:
+    if path == "/overview":
+        return overview.layout(timelines, theme, view)
+    if path == "/stalls":
+        return stalls.layout(timelines, theme, view)
     if path == "/trace":
         return trace.layout(timelines, theme, view.run)
     if path == "/saturation":

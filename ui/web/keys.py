@@ -10,8 +10,27 @@ __all__ = ["help_dialog", "key_hints"]
 
 _Group = tuple[str, str, tuple[tuple[str, str], ...]]  # the pages' names, the title, keys with what they do
 
-_COMPARE, _SATURATION, _ALL = "compare", "saturation", "compare saturation trace"
+_OVERVIEW, _COMPARE, _STALLS, _SATURATION = "overview", "compare", "stalls", "saturation"
+_ALL = "overview compare stalls saturation trace"
 _KEYS: tuple[_Group, ...] = (
+    (
+        _OVERVIEW,
+        "Stalls and runs",
+        (
+            ("↑ ↓", "the next, the previous of the worst stalls; also [ and ]"),
+            ("Enter", "the ledger of the chosen stall; on a link: where it leads"),
+            ("1…6", "another run, where there are several"),
+        ),
+    ),
+    (
+        _STALLS,
+        "Stalls",
+        (
+            ("↑ ↓", "in a list: the next, the previous row"),
+            ("Enter", "on a row: its ledger; on a chunk: to its forward"),
+            ("[ ]", "previous, next stall"),
+        ),
+    ),
     (
         _COMPARE,
         "Time axis",

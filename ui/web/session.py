@@ -6,7 +6,7 @@ from pathlib import Path
 from profiler.timeline.timeline import Timeline, open_timeline
 from ui.errors import UserError
 from ui.tables import narrator, say
-from ui.web.app import create_app
+from ui.web.app import create_app, first_page
 from ui.web.guards import LOOPBACK
 from ui.web.runs import MOST_RUNS
 from ui.web.server import bind, has_display, serve
@@ -31,8 +31,9 @@ def show_traces(
                 say(console, f"{timeline.path} is still being written: --live follows it")
         url = _address(host, listener.getsockname()[1])
         app = create_app(timelines, live=live, hosts=LOOPBACK if _is_local(host) else None)
-        say(console, f"{url}/compare  (Ctrl-C ends it)")
-        serve(app, listener, url=f"{url}/compare", open_browser=open_browser and has_display())
+        first = f"{url}{first_page(timelines)}"
+        say(console, f"{first}  (Ctrl-C ends it)")
+        serve(app, listener, url=first, open_browser=open_browser and has_display())
 
 
 def _grows(timeline: Timeline) -> bool:
