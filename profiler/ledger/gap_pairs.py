@@ -23,6 +23,7 @@ __all__ = ["BlockGaps", "GapPairs", "UnusualGaps"]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_NONE: Ints = np.zeros(0, dtype=np.int64)
 _RID_BITS = 32  # ids and positions are below 2 ** 32
 
 
@@ -169,23 +170,26 @@ class GapPairs:
 
 
 def _paired(rid: Ints, index: Ints, before: Ints, own: Ints, in_next: Bools) -> BlockGaps:
-    """Gaps with their pairs: most of a forward's are the one that its last row has, others are sorted out."""
-    if not len(rid):
-        return BlockGaps(rid, index, rid, before, own, in_next, rid)
-    first = int(own.min())
-    place, what = own - first, before * 2 + in_next
-    usual_what = np.full(int(place.max()) + 1, -1, dtype=np.int64)
-    usual_what[place] = what
-    same = usual_what[place] == what
-    forwards, count = np.flatnonzero(usual_what >= 0), np.bincount(place[same], minlength=len(usual_what))
-    number = np.full(len(usual_what), -1, dtype=np.int64)
-    number[forwards] = np.arange(len(forwards))
-    pair = number[place]
-    rest = np.flatnonzero(~same)
-    keys = np.stack([own[rest], what[rest]])
-    others, inverse, other_count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    pair[rest] = len(forwards) + inverse.reshape(-1)
-    pair_own = np.concatenate([forwards + first, others[0]])
-    pair_what = np.concatenate([usual_what[forwards], others[1]])
-    counts = np.concatenate([count[forwards], other_count])
-    return BlockGaps(rid, index, pair, pair_what >> 1, pair_own, (pair_what & 1).astype(np.bool_), counts)
+    """Gaps with their pairs, found without sorting: a forward's are few, and taken one after another."""
+    what = before * 2 + in_next
+    first = int(own.min()) if len(own) else 0
+    place = own - first
+    pair = np.zeros(len(rid), dtype=np.int64)
+    owns, whats, counts = [_NONE], [_NONE], [_NONE]
+    left, pairs = np.arange(len(rid)), 0
+    while len(left):
+        number = np.full(int(place[left].max()) + 1, -1, dtype=np.int64)
+        number[place[left]] = what[left]  # of each forward one of its pairs
+        same = number[place[left]] == what[left]
+        forwards = np.flatnonzero(number >= 0)
+        owns.append(forwards + first)
+        whats.append(number[forwards])
+        counts.append(np.bincount(place[left[same]], minlength=len(number))[forwards])
+        number[forwards] = pairs + np.arange(len(forwards))
+        pair[left[same]] = number[place[left[same]]]
+        pairs, left = pairs + len(forwards), left[~same]
+    all_whats = np.concatenate(whats)
+    in_following = (all_whats & 1).astype(np.bool_)
+    return BlockGaps(
+        rid, index, pair, all_whats >> 1, np.concatenate(owns), in_following, np.concatenate(counts)
+    )

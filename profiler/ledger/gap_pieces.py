@@ -1,8 +1,8 @@
 """One gap taken apart, instant by instant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,18 @@ from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.held_back import HeldBack
 from profiler.ledger.parts import HOST_KINDS, PartKind
 from profiler.ledger.rank_time import RankTime
-from profiler.ledger.split import Split
+from profiler.ledger.split import Split, split_all
 
-__all__ = ["LedgerSource", "OwnRow", "Piece", "Span", "gap_pieces"]
+__all__ = ["LedgerSource", "OwnRow", "Pieces", "Span", "gap_pieces"]
 
-_OTHERS = {ForwardMode.EXTEND.value: PartKind.OTHERS_PREFILL, ForwardMode.MIXED.value: PartKind.OTHERS_MIXED}
+Ints = NDArray[np.int64]
+
+_OTHERS = np.full(256, PartKind.OTHERS_DECODE.value, dtype=np.int64)  # by mode
+_OTHERS[ForwardMode.EXTEND.value] = PartKind.OTHERS_PREFILL.value
+_OTHERS[ForwardMode.MIXED.value] = PartKind.OTHERS_MIXED.value
+
+
+Columns = TypeVar("Columns", "Pieces", "_Stretches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class LedgerSource:
     times: dict[int, RankTime]  # by rank
     chunks: ChunkRows
     split: Split
-    mixed_extra_ns: NDArray[np.int64]  # (forwards,) UNKNOWN where there is none
+    mixed_extra_ns: Ints  # (forwards,) UNKNOWN where there is none
     held: HeldBack
 
 
@@ -58,40 +65,78 @@ class OwnRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of device time, or a sum of host time, and what it went to."""
+class Pieces:
+    """(pieces,) stretches of device time in time order, then sums of host time, and what each went to."""
 
-    kind: PartKind
-    ns: int
-    forward: int = UNKNOWN
-    chunk: int = UNKNOWN  # whose it is, as `ChunkRows` has it
-    start_ns: int = 0  # of the stretch that it is a share of
-    end_ns: int = 0
+    kind: Ints  # PartKind
+    ns: Ints
+    forward: Ints  # position; UNKNOWN of the host's
+    chunk: Ints  # whose it is, as `ChunkRows` has it; UNKNOWN is nobody's
+    start_ns: Ints  # of the stretch that it is a share of; of the host's the gap's start
+    end_ns: Ints
+
+    def of_kind(self) -> dict[PartKind, int]:
+        """The sum of each kind."""
+        sums = np.zeros(len(PartKind), dtype=np.int64)
+        np.add.at(sums, self.kind, self.ns)
+        return {kind: int(sums[kind]) for kind in PartKind}
 
 
-def gap_pieces(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> Iterator[Piece]:
-    """Device time in order of forwards, then host time by kind; the pieces sum to the gap.
+@dataclass(frozen=True, slots=True)
+class _Stretches:
+    """(stretches,) device time by forward, before it is shared among chunks."""
+
+    kind: Ints
+    forward: Ints
+    start_ns: Ints
+    end_ns: Ints
+
+    def some(self, chosen: NDArray[np.bool_] | Ints) -> "_Stretches":
+        return _Stretches(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def cut(self, t_ns: int) -> "_Stretches":
+        """The same with the one that holds a time cut there."""
+        at = np.flatnonzero((self.start_ns < t_ns) & (t_ns < self.end_ns))
+        left, right = self.some(at), self.some(at)
+        left.end_ns[:], right.start_ns[:] = t_ns, t_ns
+        return _joined([self.some(np.delete(np.arange(len(self.kind)), at)), left, right])
+
+
+def gap_pieces(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> Pieces:
+    """A gap taken apart; the pieces sum to it, and none is empty.
 
     `rows` are those of the request from the earlier token's to the last that may share time with the gap, in
     order of forwards.
     """
     time = source.times[gap.rank]
-    own = {row.forward: row for row in rows}
-    held = source.held.forwards_of(gap.rid)
+    at = slice(*time.touching(gap.start_ns, gap.end_ns))
+    forward = time.position[at]
+    every = _Stretches(
+        _OTHERS[source.forwards.mode[forward]],
+        forward,
+        np.maximum(time.device.start_ns[at], gap.start_ns),
+        np.minimum(time.device.end_ns[at], gap.end_ns),
+    )
+    own = np.isin(forward, [row.forward for row in rows])
+    others = _held(source, gap, rows, every.some(~own))
+    mine = every.some(own)
+    pieces = _joined([_shared(source, others), *_own(source, gap, rows, mine), _host(source, gap)])
+    order = np.lexsort((pieces.chunk, pieces.start_ns, pieces.forward == UNKNOWN))
+    order = order[pieces.ns[order] > 0]
+    return Pieces(*(getattr(pieces, name)[order] for name in Pieces.__dataclass_fields__))
+
+
+def _held(source: LedgerSource, gap: Span, rows: Sequence[OwnRow], others: _Stretches) -> _Stretches:
+    """Others' forwards, with what held the request back in them."""
     spells = _spells(source, gap, rows)
-    first, last = time.touching(gap.start_ns, gap.end_ns)
-    for at in range(first, last):
-        forward = int(time.position[at])
-        start_ns = max(int(time.device.start_ns[at]), gap.start_ns)
-        end_ns = min(int(time.device.end_ns[at]), gap.end_ns)
-        row = own.get(forward)
-        if row is None:
-            yield from _without_row(source, forward, start_ns, end_ns, held.get(forward), spells)
-        elif row.is_chunk:
-            yield from _with_chunk(source, gap.rid, forward, start_ns, end_ns)
-        else:
-            yield from _with_decode(source, forward, start_ns, end_ns, is_own=forward == gap.own)
-    yield from _host(time, gap)
+    for t_ns in {t for spell in spells for t in spell}:
+        others = others.cut(t_ns)
+    for since, until in spells:
+        others.kind[(others.start_ns >= since) & (others.end_ns <= until)] = PartKind.RETRACTED.value
+    held = source.held.forwards_of(gap.rid)
+    for forward in held.keys() & set(others.forward.tolist()):
+        others.kind[others.forward == forward] = held[forward].value
+    return others
 
 
 def _spells(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> list[tuple[int, int]]:
@@ -102,81 +147,65 @@ def _spells(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> list[tup
             starts = [
                 int(source.forwards.start_ns[row.forward])
                 for row in rows
-                if row.is_chunk and (row.attempt > attempt if attempt >= 0 else True)
+                if row.is_chunk and (attempt < 0 or row.attempt > attempt)
             ]
             spells.append((gave_ns, min((s for s in starts if s >= gave_ns), default=gap.end_ns)))
     return spells
 
 
-def _without_row(
-    source: LedgerSource,
-    forward: int,
-    start_ns: int,
-    end_ns: int,
-    held: PartKind | None,
-    spells: Sequence[tuple[int, int]],
-) -> Iterator[Piece]:
-    kind = _OTHERS.get(int(source.forwards.mode[forward]), PartKind.OTHERS_DECODE)
-    if held is not None:
-        yield from _shared(source, held, forward, start_ns, end_ns)
-        return
-    for begin, end, retracted in _cut(start_ns, end_ns, spells):
-        yield from _shared(source, PartKind.RETRACTED if retracted else kind, forward, begin, end)
+def _own(source: LedgerSource, gap: Span, rows: Sequence[OwnRow], mine: _Stretches) -> list[Pieces]:
+    """Forwards that the request has a row in."""
+    chunks = {row.forward for row in rows if row.is_chunk}
+    computes = np.isin(mine.forward, list(chunks))
+    pieces = [_with_chunk(source, gap.rid, mine.some(computes))]
+    decodes = mine.some(~computes)
+    alone = np.where(decodes.forward == gap.own, PartKind.OWN_DECODE.value, PartKind.OWN_OTHER.value)
+    mixed = source.forwards.mode[decodes.forward] == ForwardMode.MIXED.value
+    extra_ns = source.mixed_extra_ns[decodes.forward]
+    unknown = mixed & (extra_ns == UNKNOWN)
+    begin = source.forwards.end_ns[decodes.forward] - np.where(mixed, extra_ns, 0)
+    begin = np.where(unknown, decodes.start_ns, np.clip(begin, decodes.start_ns, decodes.end_ns))
+    extra = np.where(unknown, PartKind.MIXED_UNKNOWN.value, PartKind.MIXED_EXTRA.value)
+    pieces.append(_nobodys(_Stretches(alone, decodes.forward, decodes.start_ns, begin)))
+    pieces.append(_shared(source, _Stretches(extra, decodes.forward, begin, decodes.end_ns)))
+    return pieces
 
 
-def _cut(start_ns: int, end_ns: int, spells: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
-    """A stretch cut where spells begin and end, and whether each piece lies in one."""
-    marks = {start_ns, end_ns, *(t for spell in spells for t in spell if start_ns < t < end_ns)}
-    times = sorted(marks)
-    for begin, end in pairwise(times):
-        yield begin, end, any(since <= begin < until for since, until in spells)
+def _with_chunk(source: LedgerSource, rid: int, stretches: _Stretches) -> Pieces:
+    """Its own share of forwards that compute its prompt, and the others' shares."""
+    shared = _shared(source, stretches)
+    own = (shared.chunk != UNKNOWN) & (source.chunks.rid[shared.chunk] == rid)
+    shared.kind[:] = np.where(own, PartKind.RECOMPUTE.value, PartKind.OTHERS_PREFILL.value)
+    shared.chunk[own] = UNKNOWN
+    return shared
 
 
-def _with_chunk(source: LedgerSource, rid: int, forward: int, start_ns: int, end_ns: int) -> Iterator[Piece]:
-    chunks = _chunks(source, forward)
-    for chunk, ns in zip(chunks, source.split.of(end_ns - start_ns, chunks), strict=True):
-        if source.chunks.rid[chunk] == rid:
-            yield Piece(PartKind.RECOMPUTE, ns, forward, UNKNOWN, start_ns, end_ns)
-        else:
-            yield Piece(PartKind.OTHERS_PREFILL, ns, forward, chunk, start_ns, end_ns)
+def _shared(source: LedgerSource, stretches: _Stretches) -> Pieces:
+    """Stretches charged to the chunks of their forwards, or to nobody where there are none."""
+    first, last = source.chunks.bounds(stretches.forward)
+    charged = last > first
+    theirs = stretches.some(charged)
+    length = theirs.end_ns - theirs.start_ns
+    entry, chunk, ns = split_all(length, first[charged], last[charged], source.split)
+    columns = (theirs.kind[entry], ns, theirs.forward[entry], chunk)
+    shares = Pieces(*columns, theirs.start_ns[entry], theirs.end_ns[entry])
+    return _joined([shares, _nobodys(stretches.some(~charged))])
 
 
-def _with_decode(
-    source: LedgerSource, forward: int, start_ns: int, end_ns: int, *, is_own: bool
-) -> Iterator[Piece]:
-    alone = PartKind.OWN_DECODE if is_own else PartKind.OWN_OTHER
-    if source.forwards.mode[forward] != ForwardMode.MIXED.value:
-        yield Piece(alone, end_ns - start_ns, forward, UNKNOWN, start_ns, end_ns)
-        return
-    extra_ns = int(source.mixed_extra_ns[forward])
-    if extra_ns == UNKNOWN:
-        yield from _shared(source, PartKind.MIXED_UNKNOWN, forward, start_ns, end_ns)
-        return
-    extra_from = max(start_ns, min(end_ns, int(source.forwards.end_ns[forward]) - extra_ns))
-    yield Piece(alone, extra_from - start_ns, forward, UNKNOWN, start_ns, extra_from)
-    yield from _shared(source, PartKind.MIXED_EXTRA, forward, extra_from, end_ns)
+def _nobodys(stretches: _Stretches) -> Pieces:
+    length = stretches.end_ns - stretches.start_ns
+    nobody = np.full(len(length), UNKNOWN, dtype=np.int64)
+    return Pieces(stretches.kind, length, stretches.forward, nobody, stretches.start_ns, stretches.end_ns)
 
 
-def _shared(
-    source: LedgerSource, kind: PartKind, forward: int, start_ns: int, end_ns: int
-) -> Iterator[Piece]:
-    """A stretch charged to the chunks of its forward, or to nobody where it has none."""
-    if end_ns <= start_ns:
-        return
-    chunks = _chunks(source, forward)
-    if not chunks:
-        yield Piece(kind, end_ns - start_ns, forward, UNKNOWN, start_ns, end_ns)
-    for chunk, ns in zip(chunks, source.split.of(end_ns - start_ns, chunks), strict=True):
-        yield Piece(kind, ns, forward, chunk, start_ns, end_ns)
+def _host(source: LedgerSource, gap: Span) -> Pieces:
+    at_start, at_end = source.times[gap.rank].host_until(np.array([gap.start_ns, gap.end_ns]))
+    kinds = np.array(HOST_KINDS, dtype=np.int64)
+    none = np.full(len(kinds), UNKNOWN, dtype=np.int64)
+    start, end = np.full(len(kinds), gap.start_ns), np.full(len(kinds), gap.end_ns)
+    return Pieces(kinds, at_end - at_start, none, none, start, end)
 
 
-def _chunks(source: LedgerSource, forward: int) -> range:
-    there = source.chunks.of_forward(forward)
-    return range(there.start, there.stop)
-
-
-def _host(time: RankTime, gap: Span) -> Iterator[Piece]:
-    at_start, at_end = time.host_until(np.array([gap.start_ns, gap.end_ns]))
-    for kind, ns in zip(HOST_KINDS, (at_end - at_start).tolist(), strict=True):
-        if ns:
-            yield Piece(kind, ns)
+def _joined(parts: Sequence[Columns]) -> Columns:
+    names = parts[0].__dataclass_fields__
+    return type(parts[0])(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

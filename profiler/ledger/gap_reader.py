@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from engine.batch import ForwardMode, Role
 from profiler.culprits import Culprit
 from profiler.forward_table import UNKNOWN, UNKNOWN_MODE, ForwardTable
-from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Piece, Span, gap_pieces
-from profiler.ledger.parts import Chunk, GapDetail, GapForward, Part
+from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Pieces, Span, gap_pieces
+from profiler.ledger.parts import Chunk, GapDetail, GapForward, Part, PartKind
 from profiler.mixed_extra import DECODE_MEDIAN
 from profiler.request_rows import RequestRows
 from profiler.token_gaps import Gaps, token_gaps
@@ -59,8 +59,8 @@ class GapReader:
         forwards = self.source.forwards
         own = int(rows.forward[gaps.row[at]])
         gap = Span(rid, int(forwards.rank[own]), int(gaps.start_ns[at]), int(gaps.end_ns[at]), own)
-        pieces = [piece for piece in gap_pieces(self.source, gap, rows_in(gap, rows, forwards)) if piece.ns]
-        parts = tuple(self._part(piece) for piece in pieces)
+        pieces = gap_pieces(self.source, gap, rows_in(gap, rows, forwards))
+        parts = self._parts(pieces)
         chunks = tuple(sorted((part.chunk for part in parts if part.chunk), key=_by_start))
         mode = int(forwards.mode[own])
         decodes = mode == ForwardMode.MIXED.value and rows.role[gaps.row[at]] == Role.DECODE.value
@@ -85,34 +85,37 @@ class GapReader:
             split=self.source.split.name,
         )
 
-    def _part(self, piece: Piece) -> Part:
-        forward_id = None
-        if piece.forward != UNKNOWN:
-            forward_id = int(self.source.forwards.forward_id[piece.forward])
-        return Part(piece.kind, piece.ns, forward_id, None if piece.chunk == UNKNOWN else self._chunk(piece))
+    def _parts(self, pieces: Pieces) -> tuple[Part, ...]:
+        columns = (pieces.kind, pieces.ns, pieces.forward, pieces.chunk)
+        parts = []
+        for kind, ns, forward, chunk in zip(*(column.tolist() for column in columns), strict=True):
+            forward_id = None if forward == UNKNOWN else int(self.source.forwards.forward_id[forward])
+            charged = None if chunk == UNKNOWN else self._chunk(chunk, forward, ns)
+            parts.append(Part(PartKind(kind), ns, forward_id, charged))
+        return tuple(parts)
 
-    def _chunk(self, piece: Piece) -> Chunk:
+    def _chunk(self, chunk: int, forward: int, ns: int) -> Chunk:
         chunks, forwards = self.source.chunks, self.source.forwards
-        rid, prefix_len = int(chunks.rid[piece.chunk]), int(chunks.prefix_len[piece.chunk])
+        rid, prefix_len = int(chunks.rid[chunk]), int(chunks.prefix_len[chunk])
         return Chunk(
             rid=rid,
             name=self.name_of(rid),
-            number=int(chunks.number[piece.chunk]),
-            of=_known(int(chunks.of[piece.chunk])),
+            number=int(chunks.number[chunk]),
+            of=_known(int(chunks.of[chunk])),
             prefix_len=prefix_len,
-            extend_end=prefix_len + int(chunks.extend_len[piece.chunk]),
-            forward_id=int(forwards.forward_id[piece.forward]),
-            start_ns=int(forwards.start_ns[piece.forward]),
-            end_ns=int(forwards.end_ns[piece.forward]),
-            in_gap_ns=piece.ns,
+            extend_end=prefix_len + int(chunks.extend_len[chunk]),
+            forward_id=int(forwards.forward_id[forward]),
+            start_ns=int(forwards.start_ns[forward]),
+            end_ns=int(forwards.end_ns[forward]),
+            in_gap_ns=ns,
         )
 
-    def _forwards(self, gap: Span, pieces: Sequence[Piece], rows: RequestRows) -> tuple[GapForward, ...]:
+    def _forwards(self, gap: Span, pieces: Pieces, rows: RequestRows) -> tuple[GapForward, ...]:
         """Others' forwards with device time in the gap, then the own one."""
         in_gap: dict[int, int] = {}
-        for piece in pieces:
-            if piece.forward != UNKNOWN:
-                in_gap[piece.forward] = in_gap.get(piece.forward, 0) + piece.ns
+        for forward, ns in zip(pieces.forward.tolist(), pieces.ns.tolist(), strict=True):
+            if forward != UNKNOWN:
+                in_gap[forward] = in_gap.get(forward, 0) + ns
         mine = set(rows.forward.tolist())
         others = [forward for forward in in_gap if forward not in mine]
         return tuple(self._forward(forward, in_gap.get(forward, 0)) for forward in (*others, gap.own))

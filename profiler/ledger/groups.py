@@ -54,9 +54,9 @@ def _group(
 
 def _culprits(gap: GapSums, source: LedgerSource, name_of: Callable[[int], str]) -> tuple[Culprit, ...]:
     shares: dict[int, int] = {}
-    for piece in gap.pieces:
-        if piece.chunk != UNKNOWN:
-            rid = int(source.chunks.rid[piece.chunk])
-            shares[rid] = shares.get(rid, 0) + piece.ns
+    charged = gap.pieces.chunk != UNKNOWN
+    rids = source.chunks.rid[gap.pieces.chunk[charged]].tolist()
+    for rid, ns in zip(rids, gap.pieces.ns[charged].tolist(), strict=True):
+        shares[rid] = shares.get(rid, 0) + ns
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     return tuple(Culprit(rid, name_of(rid), ns) for rid, ns in ranked)

@@ -48,7 +48,7 @@ def as_report(sums: LedgerSums, name_of: Callable[[int], str], top: int) -> Stal
         longest=max(groups, key=_length, default=None),
         groups=worst_groups(groups, top),
         victims=tuple(_victim(victims, rid, name_of) for rid in victims.worst(top).tolist()),
-        culprits=_culprits(sums, charged, name_of)[:top],
+        culprits=_culprits(sums, charged, name_of, top),
         chunks=tuple(_chunk(sums, charged, at, name_of) for at in _largest(sums.charges.cost_ns, top)),
         over_time=_over_time(sums),
         split=source.split.name,
@@ -84,8 +84,10 @@ def _charged(sums: LedgerSums) -> Ints:
     return np.where(forwards.on_device[chunks.forward], shares, -1)
 
 
-def _culprits(sums: LedgerSums, device_ns: Ints, name_of: Callable[[int], str]) -> tuple[CulpritCost, ...]:
-    """All who cost others anything, largest cost first."""
+def _culprits(
+    sums: LedgerSums, device_ns: Ints, name_of: Callable[[int], str], top: int
+) -> tuple[CulpritCost, ...]:
+    """Those who cost others most."""
     chunks, charges = sums.source.chunks, sums.charges
     order = np.argsort(chunks.rid, kind="stable")
     first = np.flatnonzero(np.diff(chunks.rid[order], prepend=-1))
@@ -106,7 +108,7 @@ def _culprits(sums: LedgerSums, device_ns: Ints, name_of: Callable[[int], str]) 
             longest_ns=longest[at],
             device_ns=device[at] if told[at] else None,
         )
-        for at in _largest(cost, len(cost))
+        for at in _largest(cost, top)
     )
 
 

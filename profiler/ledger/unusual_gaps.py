@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.forward_table import UNKNOWN
-from profiler.ledger.charges import Stretches
-from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Piece, Span, gap_pieces
-from profiler.ledger.parts import HOST_KINDS, PartKind
+from profiler.ledger.charges import Stretches, joined
+from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Pieces, Span, gap_pieces
+from profiler.ledger.parts import PartKind
 
 __all__ = ["GapSums", "UnusualSums", "gap_sums"]
 
@@ -22,7 +22,7 @@ class GapSums:
     """One gap taken apart."""
 
     span: Span
-    pieces: tuple[Piece, ...]
+    pieces: Pieces
     by_kind: dict[PartKind, int]  # every kind; sums to the gap
 
     @property
@@ -45,11 +45,8 @@ class GapSums:
 
 def gap_sums(source: LedgerSource, span: Span, rows: Sequence[OwnRow]) -> GapSums:
     """A gap of these rows, taken apart."""
-    pieces = tuple(piece for piece in gap_pieces(source, span, rows) if piece.ns)
-    by_kind = dict.fromkeys(PartKind, 0)
-    for piece in pieces:
-        by_kind[piece.kind] += piece.ns
-    return GapSums(span, pieces, by_kind)
+    pieces = gap_pieces(source, span, rows)
+    return GapSums(span, pieces, pieces.of_kind())
 
 
 class UnusualSums:
@@ -60,28 +57,34 @@ class UnusualSums:
         self.cost_ns = np.zeros(chunks, dtype=np.int64)
         self.gaps = np.zeros(chunks, dtype=np.int64)
         self.longest_ns = np.zeros(chunks, dtype=np.int64)
-        self._stretches: list[tuple[int, int, int]] = []  # kind, start and end
+        self._stretches: list[Stretches] = []
 
     def add(self, gap: GapSums) -> None:
         """Count one gap."""
-        for kind, ns in gap.by_kind.items():
-            self.by_kind[kind] += ns
-        took: dict[int, int] = {}
-        ends: dict[int, int] = {}  # of the stretches of one forward laid end to end, by where they begin
-        for piece in gap.pieces:
-            if piece.chunk != UNKNOWN:
-                took[piece.chunk] = took.get(piece.chunk, 0) + piece.ns
-            begin = piece.start_ns if piece.kind not in HOST_KINDS else gap.span.start_ns
-            start_ns = ends.get(begin, begin)
-            ends[begin] = start_ns + piece.ns
-            self._stretches.append((piece.kind, start_ns, start_ns + piece.ns))
-        for chunk, ns in took.items():
-            self.cost_ns[chunk] += ns
-            self.gaps[chunk] += 1
-            self.longest_ns[chunk] = max(self.longest_ns[chunk], ns)
+        pieces = gap.pieces
+        np.add.at(self.by_kind, pieces.kind, pieces.ns)
+        charged = pieces.chunk != UNKNOWN
+        took = np.unique(pieces.chunk[charged])
+        ns = np.zeros(len(took), dtype=np.int64)
+        np.add.at(ns, np.searchsorted(took, pieces.chunk[charged]), pieces.ns[charged])
+        self.cost_ns[took] += ns
+        self.gaps[took] += 1
+        self.longest_ns[took] = np.maximum(self.longest_ns[took], ns)
+        self._stretches.append(_end_to_end(pieces))
 
     def stretches(self) -> Stretches:
-        """Their time, shares of a forward laid end to end, and the host's from the gap's start on."""
-        columns = np.array(self._stretches, dtype=np.int64).reshape(-1, 3).T
-        ones = np.ones(len(self._stretches), dtype=np.int64)
-        return Stretches(columns[0], np.full(len(ones), UNKNOWN), columns[1], columns[2], ones)
+        """Their time, shares of a stretch laid end to end, the host's from the gap's start on."""
+        return joined(self._stretches)
+
+
+def _end_to_end(pieces: Pieces) -> Stretches:
+    """The pieces side by side where they share a stretch; those of one stretch follow one another."""
+    first = np.append(True, (np.diff(pieces.start_ns) != 0) | (np.diff(pieces.forward) != 0))[
+        : len(pieces.ns)
+    ]
+    ends = np.cumsum(pieces.ns)
+    begins = ends - pieces.ns
+    offset = begins - np.maximum.accumulate(np.where(first, begins, 0))
+    start_ns = pieces.start_ns + offset
+    ones = np.ones(len(pieces.ns), dtype=np.int64)
+    return Stretches(pieces.kind, pieces.forward, start_ns, start_ns + pieces.ns, ones)
