@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.findings.finding import FindingKind
 from ui.metric_entries import ENTRIES, explained, state_entry
 
 METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -30,11 +31,16 @@ def test_the_entry_that_a_number_names_exists(key: str, sections: dict[str, str]
     "key",
     [
         *("first_forward", "last_forward", "activation_bytes", "size_rate", "size_time", "plateau_share"),
-        *("gap_ledger", "late_by", "lost", "waiting", "causes", "culprit_cost", "chunk_cost"),
+        *("gap_ledger", "late_by", "lost", "waiting", "causes", "culprit_cost", "chunk_cost", "findings"),
     ],
 )
 def test_a_cost_says_whether_it_is_measured_simulated_or_derived(key: str) -> None:
     assert re.search("measured|simulated|[Dd]erived", ENTRIES[key].words)
+
+
+@pytest.mark.parametrize("kind", FindingKind)
+def test_every_kind_of_finding_has_an_entry(kind: FindingKind) -> None:
+    assert ENTRIES[kind.value].heading == "Findings"
 
 
 def test_a_number_without_an_entry_is_refused() -> None:
