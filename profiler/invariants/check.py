@@ -5,14 +5,21 @@ from enum import IntEnum
 from typing import Any
 
 from engine.batch import ForwardMode, Outcome, Role, StopReason
+from engine.observer import Owner
 from engine.request import FinishReason
+from profiler.invariants.admissions import ADMISSION_RULES
+from profiler.invariants.batches import BATCH_RULES
+from profiler.invariants.budgets import BUDGET_RULES
 from profiler.invariants.cursor import CURSOR_RULES
 from profiler.invariants.decisions import DECISION_RULES
 from profiler.invariants.endings import ENDING_RULES
 from profiler.invariants.forwards import FORWARD_RULES
 from profiler.invariants.in_flight import IN_FLIGHT_RULES
+from profiler.invariants.pages import PAGE_RULES
 from profiler.invariants.pool import POOL_RULES
+from profiler.invariants.queue import QUEUE_RULES
 from profiler.invariants.report import CheckReport, RuleResult, Status, Violation
+from profiler.invariants.requests import REQUEST_RULES
 from profiler.invariants.rule import Finding, Rule, Tables, ended_cleanly
 from profiler.invariants.sums import SUM_RULES
 from profiler.invariants.tokens import TOKEN_RULES
@@ -22,12 +29,18 @@ __all__ = ["RULES", "check_trace"]
 
 RULES: tuple[Rule, ...] = (
     *FORWARD_RULES,
+    *BATCH_RULES,
     *IN_FLIGHT_RULES,
     *DECISION_RULES,
+    *ADMISSION_RULES,
+    *BUDGET_RULES,
+    *QUEUE_RULES,
     *SUM_RULES,
     *POOL_RULES,
+    *PAGE_RULES,
     *CURSOR_RULES,
     *TOKEN_RULES,
+    *REQUEST_RULES,
     *ENDING_RULES,
 )
 ENUMS: Mapping[str, type[IntEnum]] = {
@@ -38,6 +51,7 @@ ENUMS: Mapping[str, type[IntEnum]] = {
     "expected_outcome": Outcome,
     "stop_reason": StopReason,
     "finish_reason": FinishReason,
+    "owner": Owner,
 }
 OWN_PROVENANCES = ("measured", "simulated")
 

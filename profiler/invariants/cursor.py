@@ -20,7 +20,7 @@ from profiler.invariants.expressions import (
 )
 from profiler.invariants.rule import Finding, Rule, Tables
 
-__all__ = ["CURSOR_RULES"]
+__all__ = ["CURSOR_RULES", "prefill_targets"]
 
 
 def _start(tables: Tables) -> Finding:
@@ -70,7 +70,7 @@ def _roles(tables: Tables) -> Finding:
 
 def _end(tables: Tables) -> Finding:
     """No chunk goes beyond the prompt and the tokens kept at admission; the last one ends there."""
-    rows = tables.rows.filter(~is_decode).join(_targets(tables), on=ATTEMPT, maintain_order="left")
+    rows = tables.rows.filter(~is_decode).join(prefill_targets(tables), on=ATTEMPT, maintain_order="left")
     wrong = (ends_prefill & (pl.col("target") != seq)) | (is_middle & (pl.col("target") <= seq))
     return Finding(
         len(rows), rows.filter(wrong).select(*PLACE, "role", "seq_len", "prompt_tokens", "kept_tokens")
@@ -112,7 +112,7 @@ def _pairs(tables: Tables) -> Finding:
     return Finding(len(attempts), broken.select(*PLACE, "matched_prefix", "end", "pairs", "expected_pairs"))
 
 
-def _targets(tables: Tables) -> pl.DataFrame:
+def prefill_targets(tables: Tables) -> pl.DataFrame:
     """Where each attempt's prefill ends: prompt tokens and the output tokens of the attempts before it."""
     tokens = emitted.sum().cast(pl.Int64)
     attempts = tables.rows.group_by(ATTEMPT).agg(tokens=tokens).sort(ATTEMPT)

@@ -9,6 +9,7 @@ __all__ = [
     "FORWARD",
     "PLACE",
     "REQUEST",
+    "ceil_page",
     "emitted",
     "ends_prefill",
     "extend",
@@ -18,6 +19,7 @@ __all__ = [
     "prefix",
     "role",
     "seq",
+    "starts_attempt",
 ]
 
 FORWARD = ("rank", "forward_id")
@@ -30,5 +32,11 @@ role = pl.col("role")
 is_decode = role == Role.DECODE.value
 is_middle = role.is_in([Role.FIRST.value, Role.MIDDLE.value])
 ends_prefill = role.is_in([Role.WHOLE.value, Role.LAST.value])
+starts_attempt = role.is_in([Role.WHOLE.value, Role.FIRST.value])
 outcome = pl.col("outcome")
 emitted = outcome == Outcome.EMITTED.value
+
+
+def ceil_page(tokens: pl.Expr, page_size: int) -> pl.Expr:
+    """Tokens in whole pages, rounded up."""
+    return (tokens + (page_size - 1)) // page_size * page_size

@@ -23,14 +23,14 @@ def _unique_ids(tables: Tables) -> Finding:
 def _rows_have_forwards(tables: Tables) -> Finding:
     rows = tables.rows
     orphans = rows.join(tables.forwards, on=FORWARD, how="anti", maintain_order="left")
-    return Finding(len(rows), orphans.select(PLACE))
+    return Finding(len(rows), orphans.select(*PLACE, "role"))
 
 
 def _rows_have_requests(tables: Tables) -> Finding | str:
     if not ended_cleanly(tables.meta):
         return "the recording did not end cleanly, and requests are written last"
     strangers = tables.rows.join(tables.requests, on="rid", how="anti", maintain_order="left")
-    return Finding(len(tables.rows), strangers.select(PLACE))
+    return Finding(len(tables.rows), strangers.select(*PLACE, "role"))
 
 
 def _host_times(tables: Tables) -> Finding:

@@ -61,20 +61,41 @@ def _summed(tables: Tables) -> Finding:
     A retraction while planning takes such a chunk out of the count.
     """
     over_rows = tables.rows.group_by(FORWARD).agg(over_rows=pl.col("inflight_after_plan").sum())
-    pairs = neighbours(tables)
-    outstanding = (
-        tables.rows.filter(is_middle & (pl.col("outcome") != Outcome.RETRACTED.value))
-        .join(pairs.filter("next_overlapped"), on=FORWARD, how="inner")
-        .join(tables.rows.select(*REQUEST, next_id="forward_id"), on=(*REQUEST, "next_id"), how="anti")
-        .group_by("rank", forward_id="next_id")
-        .agg(without_row=pl.len().cast(pl.Int64))
-    )
     both = tables.forwards.join(over_rows, on=FORWARD, how="inner", maintain_order="left")
-    both = both.join(outstanding, on=FORWARD, how="left", maintain_order="left")
+    both = both.join(_without_row(tables), on=FORWARD, how="left", maintain_order="left")
     both = both.with_columns(pl.col("without_row").fill_null(0))
     stored = pl.col("inflight_middle_chunks")
     broken = both.filter(stored != pl.col("over_rows") + pl.col("without_row"))
     return Finding(len(both), broken.select("forward_id", stored, "over_rows", "without_row"))
+
+
+def _without_row(tables: Tables) -> pl.DataFrame:
+    """Per forward, requests without a row in it whose chunk in the forward before is outstanding."""
+    return (
+        tables.rows.filter(is_middle & (pl.col("outcome") != Outcome.RETRACTED.value))
+        .join(neighbours(tables).filter("next_overlapped"), on=FORWARD, how="inner")
+        .join(tables.rows.select(*REQUEST, next_id="forward_id"), on=(*REQUEST, "next_id"), how="anti")
+        .group_by("rank", forward_id="next_id")
+        .agg(without_row=pl.len().cast(pl.Int64))
+    )
+
+
+def _requests(tables: Tables) -> Finding:
+    """Under overlap the one whose last middle chunk is outstanding, and the one that was begun after it."""
+    in_flight = tables.rows.group_by(FORWARD).agg(
+        after_plan=(pl.col("inflight_after_plan") > 0).sum().cast(pl.Int64),
+        after_result=(pl.col("inflight_after_result") > 0).sum().cast(pl.Int64),
+    )
+    forwards = tables.forwards.join(in_flight, on=FORWARD, how="inner", maintain_order="left")
+    forwards = forwards.join(_without_row(tables), on=FORWARD, how="left", maintain_order="left")
+    most = pl.when("overlapped").then(2).otherwise(1)
+    forwards = forwards.with_columns(
+        after_plan=pl.col("after_plan") + pl.col("without_row").fill_null(0), at_most=most.cast(pl.Int64)
+    )
+    broken = forwards.filter((pl.col("after_plan") > pl.col("at_most")) | (pl.col("after_result") > 1))
+    return Finding(
+        len(forwards), broken.select("forward_id", "overlapped", "after_plan", "at_most", "after_result")
+    )
 
 
 IN_FLIGHT_RULES = (
@@ -100,5 +121,14 @@ IN_FLIGHT_RULES = (
             "rows.outcome",
         ),
         _summed,
+    ),
+    Rule(
+        "inflight_requests",
+        "one request has middle chunks in flight, two between planning and result under overlap",
+        (
+            *("forwards.overlapped", "rows.role", "rows.outcome"),
+            *("rows.inflight_after_plan", "rows.inflight_after_result"),
+        ),
+        _requests,
     ),
 )

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 import polars.selectors as cs
 
 from profiler.invariants.expressions import ATTEMPT, FORWARD
+from profiler.invariants.page_replay import PageReplay, replay_pages
 from profiler.tables import TraceLike, frame
 
-__all__ = ["Finding", "Rule", "Tables", "ended_cleanly"]
+__all__ = ["Finding", "Rule", "Tables", "ended_cleanly", "untold_options"]
+
+EVENT_COLUMNS = ("t_ns", "forward_id", *ATTEMPT, "kind", "pages", "tokens", "detail")
 
 
 class Finding(NamedTuple):
@@ -46,19 +50,43 @@ class Tables:
     forwards: pl.DataFrame  # in order of rank and forward
     rows: pl.DataFrame  # in order of rank and forward, without those whose forward was not written any more
     requests: pl.DataFrame
-    events: pl.DataFrame
+    events: pl.DataFrame  # in the order in which things happened
+    pages: pl.DataFrame
 
     @staticmethod
     def of(trace: TraceLike) -> "Tables":
         """Read what rules need. Requests come first and rows last, since a growing trace goes on growing."""
         requests = _wide(frame(trace, "requests"))
-        events = _wide(frame(trace, "events").select("t_ns", "forward_id", *ATTEMPT, "kind", "tokens"))
+        events = _wide(frame(trace, "events").select(*EVENT_COLUMNS))
         forwards = _wide(frame(trace, "forwards")).sort(FORWARD, maintain_order=True)
         rows = _wide(frame(trace, "rows")).sort(FORWARD, maintain_order=True)
+        pages = _wide(frame(trace, "pages"))
         if not ended_cleanly(trace.meta):
-            last = pl.lit(forwards["forward_id"].max(), dtype=pl.Int64)
-            rows = rows.filter(pl.col("forward_id") <= last)
-        return Tables(trace.meta, forwards, rows, requests, events)
+            written = pl.col("forward_id") <= pl.lit(forwards["forward_id"].max(), dtype=pl.Int64)
+            rows, pages = rows.filter(written), pages.filter(written)
+        return Tables(trace.meta, forwards, rows, requests, events, pages)
+
+    @cached_property
+    def decided(self) -> pl.DataFrame:
+        """The forwards whose decisions are all among the events.
+
+        These are all; of a recording cut short those before the last that an event names.
+        """
+        if ended_cleanly(self.meta):
+            return self.forwards
+        last = self.events.group_by("rank").agg(last_told=pl.col("forward_id").max())
+        told = self.forwards.join(last, on="rank", how="left", maintain_order="left")
+        return told.filter(pl.col("forward_id") < pl.col("last_told")).drop("last_told")
+
+    @cached_property
+    def page_replay(self) -> PageReplay:
+        """Page owners after each forward."""
+        return replay_pages(self.pages, self.forwards)
+
+    def option(self, name: str) -> Any:
+        """An option of the engine as meta.json has it, None where it does not tell."""
+        engine = self.meta.get("engine")
+        return engine.get(name) if isinstance(engine, Mapping) else None
 
     def table(self, name: str) -> pl.DataFrame:
         """One of the tables by its name."""
@@ -81,6 +109,12 @@ def ended_cleanly(meta: Mapping[str, Any]) -> bool:
     """Whether the writer itself ended and sealed the trace, so that nothing can be missing at its end."""
     seal = meta.get("sealed")
     return isinstance(seal, Mapping) and seal.get("clean_end") is True
+
+
+def untold_options(tables: Tables, *names: str) -> str | None:
+    """Why a rule that asks for these options cannot be checked; None where meta.json tells them all."""
+    untold = [name for name in names if tables.option(name) is None]
+    return f"meta.json does not tell the engine's {', '.join(untold)}" if untold else None
 
 
 def _wide(table: pl.DataFrame) -> pl.DataFrame:

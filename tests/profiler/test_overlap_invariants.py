@@ -7,9 +7,19 @@ import pytest
 from engine.batch import Outcome, Role, StopReason
 from engine.observer import EventKind
 from engine.request import FinishReason
-from profiler.invariants import RULES, RuleResult, Status, check_trace
-from tests.profiler.test_invariants import SPOILT
-from tests.support.overlapped_trace import BACK, GONE, LATE, LONG, META, SHORT, Rows, overlapped_tables
+from profiler.invariants import RuleResult, Status, check_trace
+from tests.profiler.test_invariants import NOT_BY_HAND
+from tests.support.overlapped_trace import (
+    BACK,
+    GONE,
+    LATE,
+    LONG,
+    META,
+    RETRACTED_NS,
+    SHORT,
+    Rows,
+    overlapped_tables,
+)
 from tests.support.traces import MemoryTrace
 
 Tables = dict[str, Rows]
@@ -31,9 +41,8 @@ def row(tables: Tables, forward_id: int, rid: int) -> dict[str, Any]:
 
 def test_a_sound_overlapped_trace_keeps_every_rule() -> None:
     report = check_trace(MemoryTrace(overlapped_tables(), meta=META))
-    assert [(rule.name, rule.status, rule.first) for rule in report.rules] == [
-        (rule.name, Status.HELD, None) for rule in RULES
-    ]
+    assert report.having(Status.VIOLATED) == ()
+    assert {rule.name for rule in report.having(Status.NOT_CHECKABLE)} == NOT_BY_HAND
 
 
 # What is spoilt (forward and request of a row, or forward), and which rule then names them.
@@ -127,11 +136,6 @@ def test_a_spoilt_request_or_event_breaks_its_rule(
     assert result.first.request == name
 
 
-def test_every_rule_is_broken_here_or_in_the_plain_loop() -> None:
-    spoilt = {rule for rule, *_ in (*SPOILT, *SPOILT_ROWS, *SPOILT_FORWARDS, *SPOILT_REST)}
-    assert spoilt | {"nothing_leaks"} == {rule.name for rule in RULES}
-
-
 # -- what the rules forgive --------------------------------------------------------------------------------
 
 
@@ -169,8 +173,10 @@ def test_a_deferred_round_without_a_forward_is_no_forwards() -> None:
 
 def test_of_a_recording_cut_short_ends_and_new_starts_may_be_missing() -> None:
     tables = overlapped_tables()
-    tables["forwards"], tables["events"] = tables["forwards"][:5], tables["events"][:6]
+    tables["forwards"] = tables["forwards"][:5]
+    tables["events"] = [e for e in tables["events"] if e["t_ns"] < RETRACTED_NS]
     tables["rows"] = [r for r in tables["rows"] if r["forward_id"] < 5]
+    tables["requests"][LATE] |= {"first_scheduled_ns": None, "first_token_ns": None}
     for request in tables["requests"]:
         request |= {"finish_ns": None, "finish_reason": None, "output_tokens": 0, "retractions": 0}
     assert violated(tables, sealed={"clean_end": False}) == set()

@@ -75,6 +75,16 @@ EVENTS = (
     (406, 4, LATE, 0, EventKind.DEFER, None),
     (505, 5, LATE, 0, EventKind.ADMIT, 1),
     (505, 5, BACK, 1, EventKind.ADMIT, 3),
+    (0, None, LONG, 0, EventKind.ARRIVE, 12),
+    (0, None, SHORT, 0, EventKind.ARRIVE, 2),
+    (5, 0, LONG, 0, EventKind.TRUNCATE, 8),
+    (110, 0, GONE, 0, EventKind.ARRIVE, 3),
+    (110, 0, BACK, 0, EventKind.ARRIVE, 2),
+    (290, 1, LATE, 0, EventKind.ARRIVE, 1),
+    (450, 3, SHORT, 0, EventKind.FINISH, 2),
+    (550, 4, LONG, 0, EventKind.FINISH, 3),
+    (650, 5, BACK, 1, EventKind.FINISH, 2),
+    (650, 5, LATE, 0, EventKind.FINISH, 1),
 )
 
 
@@ -129,10 +139,10 @@ def _forward(
         "stop_reason": stop_reason.value,
         "blocked_rid": blocked_rid,
         "pages_total": 40,
-        "pages_free": 10,
+        "pages_free": 40 - sum(row["private_pages"] for row in rows),
         "pages_evictable": 0,
         "pages_protected": 0,
-        "pages_private": 30,
+        "pages_private": sum(row["private_pages"] for row in rows),
         "chunked_rid": chunked_rid,
         "inflight_middle_chunks": in_flight,
     }
@@ -197,7 +207,7 @@ def _request(
 
 
 def _event(
-    t_ns: int, forward_id: int, rid: int, attempt: int, kind: EventKind, tokens: int | None
+    t_ns: int, forward_id: int | None, rid: int, attempt: int, kind: EventKind, tokens: int | None
 ) -> dict[str, Any]:
     place = {"t_ns": t_ns, "rank": 0, "forward_id": forward_id, "rid": rid, "attempt": attempt}
     return {**place, "kind": kind.value, "tokens": tokens}

@@ -146,6 +146,7 @@ def _requests() -> Rows:
 
 def _events() -> Rows:
     admit, hit, retract = EventKind.ADMIT.value, EventKind.HIT.value, EventKind.RETRACT.value
+    arrive, cut, finish = EventKind.ARRIVE.value, EventKind.TRUNCATE.value, EventKind.FINISH.value
     return [
         {
             "t_ns": t_ns,
@@ -163,5 +164,10 @@ def _events() -> Rows:
             (405, 4, LONG, 1, admit, 8),
             (405, 4, LONG, 1, hit, 4),
             (395, 4, LONG, 0, retract, 11),
+            (0, None, LONG, 0, arrive, 10),
+            (0, None, SHORT, 0, arrive, 5),
+            (5, 0, LONG, 0, cut, 6),
+            (390, 3, SHORT, 0, finish, 2),
+            (490, 4, LONG, 1, finish, 3),
         )
     ]
