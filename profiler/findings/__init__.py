@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from profiler.findings.find import findings
     from profiler.findings.finding import Finding, FindingKind, Severity
-    from profiler.findings.thresholds import Thresholds, thresholds
+    from profiler.findings.thresholds import Thresholds
 
-__all__ = ["Finding", "FindingKind", "Severity", "Thresholds", "findings", "thresholds"]
+__all__ = ["Finding", "FindingKind", "Severity", "Thresholds", "findings"]
 
 _HOME = {
     "findings": "find",
@@ -15,7 +15,6 @@ _HOME = {
     "FindingKind": "finding",
     "Severity": "finding",
     "Thresholds": "thresholds",
-    "thresholds": "thresholds",
 }
 
 

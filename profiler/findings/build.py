@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend
+from profiler.ledger.why import Mend
 from profiler.wording import duration
 
 __all__ = ["build", "median", "total"]

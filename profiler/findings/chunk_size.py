@@ -7,10 +7,11 @@ import polars as pl
 from engine.batch import StopReason
 from profiler.findings.build import build, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend, better_chunk
+from profiler.findings.mends import better_chunk
 from profiler.findings.run import Run
 from profiler.findings.size_point import SizePoint
 from profiler.findings.words import percent
+from profiler.ledger.why import Mend
 from profiler.wording import count, duration, tokens
 
 __all__ = ["chunk_size"]

@@ -5,9 +5,9 @@ import polars as pl
 from engine.batch import ForwardMode
 from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend
 from profiler.findings.run import Run
 from profiler.findings.words import percent
+from profiler.ledger.why import Mend
 from profiler.wording import count, duration
 
 __all__ = ["decode_batch"]

@@ -6,16 +6,13 @@ from engine.batch import ForwardMode
 from engine.observer import EventKind
 from profiler.findings.build import build, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend, better_chunk, let_decodes_ride, more_reserve
+from profiler.findings.mends import for_cause
 from profiler.findings.run import Run
 from profiler.findings.waits import Waits
 from profiler.ledger.parts import PartKind
 from profiler.wording import count, duration, times
 
 __all__ = ["hidden_wall"]
-
-_MIXED = (PartKind.MIXED_EXTRA, PartKind.MIXED_UNKNOWN, PartKind.OTHERS_MIXED)
-_NO_KV = (PartKind.SIT_OUT, PartKind.RETRACTED, PartKind.RECOMPUTE)
 
 
 def hidden_wall(run: Run) -> Finding | None:
@@ -41,7 +38,7 @@ def hidden_wall(run: Run) -> Finding | None:
         threshold=("hidden_wall_ratio", ratio),
         forward_ids=(waits.own_forward_id,),
         rids=waits.rids,
-        mend=_mend(run, waits),
+        mend=for_cause(run, _cause(run, waits) if waits.cause is None else waits.cause),
         at_ns=waits.start_ns,
         lost_ns=round((waits.longest_ns - waits.p99_ns) * len(waits.rids)),
     )
@@ -51,16 +48,6 @@ def _how_many(waits: Waits) -> str:
     if waits.wall_gaps is None:
         return f"{count(len(waits.rids))} of {count(waits.gaps)} gaps are that one"
     return f"{count(waits.wall_gaps)} of {count(waits.gaps)} gaps hit the wall"
-
-
-def _mend(run: Run, waits: Waits) -> Mend | None:
-    """Against what most of the gap went to, where an option is known."""
-    cause = _cause(run, waits) if waits.cause is None else waits.cause
-    if cause is PartKind.OTHERS_PREFILL:
-        return let_decodes_ride(run)
-    if cause in _MIXED:
-        return better_chunk(run)
-    return more_reserve(run) if cause in _NO_KV else None
 
 
 def _cause(run: Run, waits: Waits) -> PartKind | None:

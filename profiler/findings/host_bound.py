@@ -6,10 +6,10 @@ import polars as pl
 from engine.batch import ForwardMode
 from profiler.findings.build import build, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend
 from profiler.findings.run import Run
 from profiler.findings.words import percent
 from profiler.ledger.parts import PartKind
+from profiler.ledger.why import Mend, mend
 from profiler.ledger.words import PART_WORDS
 from profiler.watched import slowed
 from profiler.wording import count, duration
@@ -89,11 +89,11 @@ def _host_words(run: Run) -> str | None:
 def _mend(run: Run) -> Mend | None:
     """What is off that would hide or shorten the host's work; None where nothing is known to be off."""
     if run.flag("disable_overlap_schedule"):
-        return Mend("Leave out --disable-overlap-schedule: the next forward is then planned meanwhile.")
+        return mend(PartKind.PLAN, run.trace.meta)
     hardware = run.trace.meta.get("hardware")
     on_gpu = isinstance(hardware, dict) and hardware.get("device") == "cuda"
     decodes = run.forwards.filter(pl.col("mode") == ForwardMode.DECODE.value)
     graphs = decodes["graph"].drop_nulls().to_numpy()
     if on_gpu and len(graphs) and np.all(graphs == _NO_GRAPH):
-        return Mend("Leave out --disable-cuda-graph: a decode forward is then launched as one graph.")
+        return Mend("Without --disable-cuda-graph a decode forward is launched as one graph.", None)
     return None

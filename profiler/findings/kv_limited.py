@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 from engine.batch import ForwardMode, StopReason
 from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend, larger_pool
+from profiler.findings.mends import larger_pool
 from profiler.findings.run import Run
 from profiler.findings.words import forward_words, percent, plural
+from profiler.ledger.why import Mend
 from profiler.wording import count, duration
 
 __all__ = ["kv_limited"]

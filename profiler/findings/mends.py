@@ -1,74 +1,69 @@
-"""What would mend a finding: a sentence that names the option, and that as the command line takes it."""
-
-from dataclasses import dataclass
+"""What would mend a finding, with a value for the option where the trace gives one."""
 
 from engine.cache.allocator import ceil_page
 from profiler.findings.run import Run
+from profiler.ledger.parts import PartKind
+from profiler.ledger.why import Mend, mend
 from profiler.price_rows import Options
 from profiler.wording import count
 
-__all__ = ["Mend", "better_chunk", "gather_or_ride", "larger_pool", "let_decodes_ride", "more_reserve"]
+__all__ = ["better_chunk", "for_cause", "gather_or_ride", "larger_pool", "let_decodes_ride", "more_reserve"]
 
 CONSERVATIVENESS_STEP = 1.3  # SGLang's advice where requests are retracted often
+_RIDING = (PartKind.MIXED_EXTRA, PartKind.MIXED_UNKNOWN)
+_NO_KV = (PartKind.SIT_OUT, PartKind.RETRACTED, PartKind.RECOMPUTE)
 
 
-@dataclass(frozen=True, slots=True)
-class Mend:
-    """`option` is None where there is none to add: one is to be left out, or its value is open."""
-
-    sentence: str
-    option: tuple[str, ...] | None = None
+def for_cause(run: Run, cause: PartKind | None) -> Mend | None:
+    """Against what most of a gap went to; None where no option is known."""
+    if cause in (PartKind.OTHERS_PREFILL, PartKind.OTHERS_MIXED):
+        return let_decodes_ride(run)
+    if cause in _RIDING and run.point is not None and run.point.tokens < (run.chunk_tokens or 0):
+        return better_chunk(run)
+    return more_reserve(run) if cause in _NO_KV else mend(cause, run.trace.meta)
 
 
 def let_decodes_ride(run: Run) -> Mend | None:
-    """Against decodes that wait for prefill; None where every option against it is on."""
-    if not run.flag("enable_mixed_chunk"):
-        if run.number("chunked_prefill_size") == -1:
-            return _chunks_that_mix(run)
-        return Mend("--enable-mixed-chunk lets decodes ride along in every chunk.", ("--enable-mixed-chunk",))
-    if run.number("prefill_decode_interval") == 0:
-        return Mend(
-            "--prefill-decode-interval 1 puts a decode forward between two prefill forwards.",
-            ("--prefill-decode-interval", "1"),
-        )
-    return None
+    """Against decodes that wait for prefill."""
+    told = mend(PartKind.OTHERS_PREFILL, run.trace.meta)
+    if told is None or run.number("chunked_prefill_size") != -1 or run.point is None:
+        return told
+    return Mend(told.sentence, _at_the_point(run, run.point.tokens))
 
 
 def gather_or_ride(run: Run) -> Mend | None:
     """Against prefills of few tokens between decodes."""
-    mend = let_decodes_ride(run)
-    if mend is None or run.flag("enable_mixed_chunk") or run.number("prefill_decode_interval") != 0:
-        return mend
+    told = let_decodes_ride(run)
+    if told is None or run.flag("enable_mixed_chunk") or run.number("prefill_decode_interval") != 0:
+        return told
     gathers = "--prefill-decode-interval lets more of them gather for one forward."
-    return Mend(f"{mend.sentence} {gathers}", mend.option)
+    return Mend(f"{told.sentence} {gathers}", told.option)
 
 
 def better_chunk(run: Run) -> Mend | None:
-    """The saturation point as a chunk size, with mixing; None where it is not known."""
+    """The saturation point as a chunk size, with mixing; None where it is not known.
+
+    Only together: smaller chunks alone do not shorten a silence, since prefill goes first all the same.
+    """
     if run.point is None:
         return None
-    tokens = ceil_page(run.point.tokens, run.page_size)
-    # Only together: smaller chunks alone do not shorten a silence, since prefill goes first all the same.
-    options = Options(tokens, mixed=True, interval=int(run.number("prefill_decode_interval") or 0))
+    option = _at_the_point(run, run.point.tokens)
     if run.flag("enable_mixed_chunk"):
-        return Mend(
-            f"--chunked-prefill-size {tokens} makes mixed forwards, and waits in them, shorter.",
-            options.arguments(),
-        )
+        return Mend(f"--chunked-prefill-size {option[1]} fits the forwards of this run better.", option)
     return Mend(
-        f"--chunked-prefill-size {tokens} fills forwards as well; with --enable-mixed-chunk decodes then "
-        "wait for one such chunk at a time. Smaller chunks alone do not shorten their silence.",
-        options.arguments(),
+        f"--chunked-prefill-size {option[1]} fills a forward; with --enable-mixed-chunk decodes wait for one "
+        "such chunk at a time. A chunk size alone does not shorten their silence.",
+        option,
     )
 
 
 def more_reserve(run: Run) -> Mend:
     """Against requests that give their KV back."""
     now = run.number("schedule_conservativeness") or 1.0
-    more = 1.0 if now < 1.0 else round(now * CONSERVATIVENESS_STEP, 2)
+    more = f"{1.0 if now < 1.0 else round(now * CONSERVATIVENESS_STEP, 2):g}"
     return Mend(
-        f"--schedule-conservativeness {more:g} (now {now:g}) keeps more KV free for requests that run.",
-        ("--schedule-conservativeness", f"{more:g}"),
+        f"--schedule-conservativeness {more} (now {now:g}) keeps more KV free for requests that run.",
+        ("--schedule-conservativeness", more),
     )
 
 
@@ -76,15 +71,9 @@ def larger_pool(run: Run) -> Mend:
     """Against a pool that is too small for what comes."""
     tokens = run.number("max_total_tokens")
     now = "" if tokens is None else f" (now {count(int(tokens))})"
-    return Mend(f"A larger KV pool mends it: --max-total-tokens{now}, if the memory allows.")
+    return Mend(f"A larger KV pool holds more: --max-total-tokens{now}, if the memory allows.", ("--max-total-tokens",))
 
 
-def _chunks_that_mix(run: Run) -> Mend:
-    chunk = better_chunk(run)
-    if chunk is not None and chunk.option is not None:
-        size = " ".join(chunk.option)
-        return Mend(f"{size} cuts prompts and lets decodes ride along in every chunk.", chunk.option)
-    return Mend(
-        "--enable-mixed-chunk with --chunked-prefill-size lets decodes ride along in every chunk; "
-        "chunkscope advise tells the size."
-    )
+def _at_the_point(run: Run, tokens: int) -> tuple[str, ...]:
+    interval = int(run.number("prefill_decode_interval") or 0)
+    return Options(ceil_page(tokens, run.page_size), mixed=True, interval=interval).arguments()

@@ -5,9 +5,10 @@ import polars as pl
 from engine.request import FinishReason
 from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
-from profiler.findings.mends import Mend, larger_pool
+from profiler.findings.mends import larger_pool
 from profiler.findings.run import Run
 from profiler.findings.words import named, percent, plural
+from profiler.ledger.why import Mend
 from profiler.prefix_hashes import HASHED_TOKENS
 from profiler.wording import tokens
 

@@ -67,12 +67,13 @@ def point_of_cost(trace: TraceLike) -> SizePoint | None:
     from profiler.advice import LARGEST_FORWARD
     from profiler.advice_choice import Q
     from profiler.advice_point import point_by_model
+    from profiler.cost_table import cost_table
     from profiler.operator_model import operator_model
     from profiler.price_sums import chunk_sums
 
     model = operator_model(trace.meta)
-    if model is None:
-        return None
+    if model is None or any(trace.meta["cost_model"].get(key) != told for key, told in cost_table().items()):
+        return None  # none, or one of another version of this program
     largest = max(_longest_prompt(trace), min(LARGEST_FORWARD, model.shape.max_position_embeddings))
     sizes = np.unique(np.round(np.geomspace(1, largest, _GRID)))
     try:

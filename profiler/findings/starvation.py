@@ -7,11 +7,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode, Role
-from profiler.findings.build import build, median, total
+from profiler.findings.build import build, median
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import let_decodes_ride
 from profiler.findings.run import Run
-from profiler.findings.words import forward_words, named, plural
+from profiler.findings.words import named, plural
 from profiler.wording import count, duration
 
 __all__ = ["starvation"]
@@ -41,6 +41,7 @@ class _Worst:
     device_ns: int
     silent_ns: int | None
     prompts: list[int]  # whose ran, most tokens first
+    waited: list[int]  # requests that decoded before and after it; empty where rows do not tell
     waiting: int  # decodes that waited throughout
     joined: int  # that waited for a part of it
     at_ns: int | None
@@ -92,15 +93,17 @@ def _worst(run: Run, bursts: _Bursts, worst: int) -> _Worst:
     ids, absent = table["forward_id"][first : last + 1], table["absent_decode_reqs"][first : last + 1]
     follows = _decodes_after(table, last)
     prompts, waited = _who(run, ids, None if follows is None else int(table["forward_id"][follows]))
-    waiting = int(absent.to_numpy().min()) if waited is None else waited
+    waiting = len(waited) or int(absent.to_numpy().min())
+    silence = _silence(table, first, last, follows)
     return _Worst(
         ids=ids,
         device_ns=int(bursts.device_ns[worst]),
-        silent_ns=_silence_ns(table, first, last, follows),
+        silent_ns=None if silence is None else silence[1] - silence[0],
         prompts=prompts,
+        waited=waited,
         waiting=waiting,
         joined=max(0, int(absent.to_numpy().max()) - waiting),
-        at_ns=table["start_ns"][first],
+        at_ns=table["start_ns"][first] if silence is None else silence[0],
     )
 
 
@@ -112,24 +115,27 @@ def _decodes_after(table: pl.DataFrame, last: int) -> int | None:
     return after if table["decode_tokens"][after] else None
 
 
-def _silence_ns(table: pl.DataFrame, first: int, last: int, follows: int | None) -> int | None:
+def _silence(table: pl.DataFrame, first: int, last: int, follows: int | None) -> tuple[int, int] | None:
     """From the result before the burst to that of the decodes' next forward, or else to the burst's end."""
     begin, end = table["start_ns"][first], table["end_ns"][last]
     if first and table["rank"][first - 1] == table["rank"][first]:
         begin = table["result_end_ns"][first - 1]
     if follows is not None:
         end = table["result_end_ns"][follows]
-    return None if begin is None or end is None else int(end - begin)
+    return None if begin is None or end is None else (int(begin), int(end))
 
 
-def _who(run: Run, ids: pl.Series, follows: int | None) -> tuple[list[int], int | None]:
-    """Whose prompts ran, most tokens first, and how many waited throughout: None if rows do not tell."""
+def _who(run: Run, ids: pl.Series, follows: int | None) -> tuple[list[int], list[int]]:
+    """Whose prompts ran, most tokens first, and who waited throughout: nobody where rows do not tell."""
     rows = run.rows(int(ids[0]), int(ids[-1]) if follows is None else follows)
     extends = rows.filter(pl.col("forward_id").is_in(ids.implode()), pl.col("role") != Role.DECODE.value)
     by_tokens = extends.group_by("rid").agg(pl.col("extend_len").sum())
     prompts: list[int] = by_tokens.sort("extend_len", "rid", descending=[True, False])["rid"].to_list()
+    if follows is None:
+        return prompts, []
     after = rows.filter(pl.col("forward_id") == follows, pl.col("role") == Role.DECODE.value)
-    return prompts, total(~after["rid"].is_in(prompts)) or None
+    waited: list[int] = after.filter(~pl.col("rid").is_in(prompts))["rid"].sort().to_list()
+    return prompts, waited
 
 
 def _told(run: Run, worst: _Worst, bursts: int, lost_ns: int | None, decode_ns: float | None) -> Finding:
@@ -143,10 +149,9 @@ def _told(run: Run, worst: _Worst, bursts: int, lost_ns: int | None, decode_ns: 
         "Prefill-first starvation",
         _sentence(run, worst, bursts),
         evidence=(
-            f"{plural(forwards, 'prefill forward')}{' in a row' if forwards > 1 else ''} "
-            f"({forward_words(int(worst.ids[0]), int(worst.ids[-1]))})",
+            _in_a_row(worst.ids),
             None if ratio is None else f"the time of {count(round(ratio))} decode forwards",
-            f"threshold {limits.starvation_forwards} in a row or the time of {limits.starvation_ratio:g}",
+            f"threshold {limits.starvation_forwards} in a row or the time of {limits.starvation_ratio:g} decodes",
         ),
         numbers={
             "bursts": bursts,
@@ -159,11 +164,17 @@ def _told(run: Run, worst: _Worst, bursts: int, lost_ns: int | None, decode_ns: 
         },
         threshold=(name, getattr(limits, name)),
         forward_ids=worst.ids,
-        rids=worst.prompts,
+        rids=worst.waited or worst.prompts,
         mend=let_decodes_ride(run),
         at_ns=worst.at_ns,
         lost_ns=lost_ns,
     )
+
+
+def _in_a_row(ids: pl.Series) -> str:
+    if len(ids) == 1:
+        return f"prefill forward {ids[0]} alone"
+    return f"{count(len(ids))} prefill forwards in a row ({ids[0]} to {ids[-1]})"
 
 
 def _sentence(run: Run, worst: _Worst, bursts: int) -> str:
