@@ -90,7 +90,7 @@ def _preempted(tables: Tables) -> Finding | str:
     allowed = bool(on) and not off
     urgency = -pl.col("priority") if low_first else pl.col("priority")
     urgencies = tables.requests.select("rid", urgency=urgency)
-    by = pl.col("detail").str.extract(r"^for request (\d+)$").cast(pl.Int64)
+    by = pl.col("detail").str.extract(r"^for request (\d+)$").cast(pl.Int64, strict=False)
     victims = _of(tables, EventKind.PREEMPT).with_columns(for_rid=by)
     both = victims.join(urgencies, on="rid", how="left", maintain_order="left")
     candidates = urgencies.rename({"rid": "for_rid", "urgency": "for_urgency"})

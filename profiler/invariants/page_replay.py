@@ -122,7 +122,7 @@ def _compare(rank: int, forward_id: int, pool: _Pool, frame: _Pool, found: _Foun
 
 
 def _extents(told: pl.DataFrame) -> list[tuple[int, int, int, int]]:
-    return told.select("first_page", "num_pages", "kind", "rid").rows()
+    return told.select(pl.col("first_page", "num_pages").fill_null(0), "kind", "rid").rows()
 
 
 def _kind() -> pl.Expr:
