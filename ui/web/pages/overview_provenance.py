@@ -13,7 +13,7 @@ from ui.si_words import dtype_word
 from ui.web.checks import Check
 from ui.web.names import shown
 from ui.web.trace_facts import table_facts
-from ui.words import UNKNOWN, count, plural
+from ui.words import UNKNOWN, count
 
 __all__ = ["check_words", "not_checked", "provenance_rows"]
 
@@ -44,11 +44,11 @@ def check_words(check: Check) -> list[Component | str]:
     rest: list[Component | str] = [f" · {count(len(unchecked))} not checkable"] if unchecked else []
     if violated:
         names = ", ".join(rule.name.replace("_", " ") for rule in violated[:2])
-        words = f"✕ {count(len(violated))} of {plural(checked, 'invariant')} violated: {names}"
+        words = f"✕ {count(len(violated))} of {count(checked)} invariants violated: {names}"
         return [html.B(words, className="violated"), *rest]
     if not checked:
         return ["no invariant can be checked"]
-    words = f"✓ {count(len(held))} of {plural(checked, 'invariant')} hold"
+    words = f"✓ {count(len(held))} of {count(checked)} invariants hold"
     return [html.B(words, className="held"), *rest]
 
 

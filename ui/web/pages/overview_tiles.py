@@ -19,16 +19,16 @@ from ui.words import UNKNOWN, count, plural, rate, seconds
 __all__ = ["tiles"]
 
 _LATE_S = 0.2  # a wait for a token that a reader notices
-_NOT_TOLD = "the trace does not tell it"
 
 
 class _Tile(NamedTuple):
-    """A label, the key of its entry in `ui.metric_entries`, the value, the lines below."""
+    """A label, the key of its entry in `ui.metric_entries`, the value, the lines below, why there is none."""
 
     label: str
     entry: str
     value: Callable[[Overview], str]
     notes: Callable[[Overview], Sequence[str]]
+    nothing: str
 
 
 def tiles(told: Overview) -> list[Component]:
@@ -39,7 +39,7 @@ def tiles(told: Overview) -> list[Component]:
 def _tile(tile: _Tile, told: Overview) -> html.Div:
     value = tile.value(told)
     number, _, unit = value.rpartition(" ") if " " in value else (value, "", "")
-    notes = (_NOT_TOLD,) if value == UNKNOWN else tile.notes(told)
+    notes = (tile.nothing,) if value == UNKNOWN else tile.notes(told)
     late = tile.entry == "itl_longest" and (told.kpis.itl_s.max or 0.0) > _LATE_S
     return html.Div(
         [
@@ -102,22 +102,35 @@ _TILES = (
         "ttft_longest",
         lambda told: seconds(told.kpis.ttft_s.max),
         lambda told: [_spread(told.kpis.ttft_s), *_who(told.first_token)],
+        "no first token is recorded",
     ),
     _Tile(
         "ITL, longest",
         "itl_longest",
         lambda told: seconds(told.kpis.itl_s.max),
         lambda told: [_spread(told.kpis.itl_s), *_victims(told)],
+        "no gap is recorded",
     ),
-    _Tile("Output throughput", "output_rate", lambda told: rate(told.kpis.output_tokens_per_s), _output),
+    _Tile(
+        "Output throughput",
+        "output_rate",
+        lambda told: rate(told.kpis.output_tokens_per_s),
+        _output,
+        "no token is recorded",
+    ),
     _Tile(
         "Queue, longest wait",
         "queue_longest",
         lambda told: seconds(told.kpis.queue_longest_s),
         lambda told: ["to the first chunk", *_who(told.queued)],
+        "no arrival is recorded",
     ),
-    _Tile("KV pages, peak use", "kv_pages_peak", _peak, _pages),
+    _Tile("KV pages, peak use", "kv_pages_peak", _peak, _pages, "no pages are recorded"),
     _Tile(
-        "Budget fill, prefill forwards", "budget_fill", lambda told: percent(told.kpis.budget_fill), _prefills
+        "Budget fill, prefill forwards",
+        "budget_fill",
+        lambda told: percent(told.kpis.budget_fill),
+        _prefills,
+        "no chunk budget is recorded",
     ),
 )
