@@ -50,10 +50,13 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What a trace shows, BAD first, then WATCH and FINE; of one severity those that lost most first.
 
-    A kind that the trace's columns cannot tell is not among them, nor one whose threshold is not reached.
+    A kind that the trace's columns cannot tell is not among them, nor one whose threshold is not reached. A
+    closed loop, like a sweep, has none: what it shows is the making of whoever measured.
     What is known already spares finding it again: `stalls` and `itl` of this trace, and the saturation
     reports, which may be those of another trace of the same machine, like a sweep.
     """
+    if _is_closed(trace):
+        return ()
     run = Run(
         trace,
         thresholds,
@@ -64,3 +67,8 @@ def findings(
     )
     found = [finding for find in _KINDS if (finding := find(run)) is not None]
     return tuple(sorted(found, key=lambda each: (_ORDER.index(each.severity), -(each.lost_ns or 0))))
+
+
+def _is_closed(trace: TraceLike) -> bool:
+    workload = trace.meta.get("workload")
+    return isinstance(workload, dict) and workload.get("kind") == "closed"

@@ -17,7 +17,10 @@ __all__ = ["hidden_wall"]
 
 def hidden_wall(run: Run) -> Finding | None:
     """The finding, of the longest gap; None where p99 comes near it, or without gaps."""
-    waits, ratio = run.waits, run.thresholds.hidden_wall_ratio
+    ratio = run.thresholds.hidden_wall_ratio
+    if run.itl is not None and (run.itl.max or 0) < ratio * (run.itl.p99 or 0):
+        return None  # spares going through the gaps
+    waits = run.waits
     if waits is None or waits.longest_ns <= 0 or waits.longest_ns < ratio * waits.p99_ns:
         return None
     factor = f"the longest is {times(waits.longest_ns / waits.p99_ns)} p99" if waits.p99_ns else None

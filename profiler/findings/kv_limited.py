@@ -1,5 +1,7 @@
 """KV-limited admission: requests wait because the KV pool has no room for them."""
 
+import math
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -76,7 +78,17 @@ def _implied(run: Run) -> pl.Expr:
     if run.trace.meta.get("provenance") not in _OWN or slots is None:
         return pl.lit(False)
     decode = (pl.col("mode") == ForwardMode.DECODE.value) & pl.col("stop_reason").is_null()
-    return (decode & (pl.col("running_reqs") < slots)).fill_null(False)
+    return (decode & (pl.col("running_reqs") < min(slots, _riders(run)))).fill_null(False)
+
+
+def _riders(run: Run) -> float:
+    """Decodes that leave room for a prompt in a mixed forward, whose budgets they are taken off first."""
+    if not run.flag("enable_mixed_chunk"):
+        return math.inf
+    budgets = (run.number("chunked_prefill_size"), run.number("max_prefill_tokens"))
+    least = max(run.page_size, run.number("truncation_align_size") or 0)
+    known = [budget for budget in budgets if budget is not None and budget > 0]
+    return min(known, default=math.inf) - least
 
 
 def _longest(held: NDArray[np.bool_]) -> tuple[int, int]:

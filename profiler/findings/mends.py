@@ -71,7 +71,8 @@ def larger_pool(run: Run) -> Mend:
     """Against a pool that is too small for what comes."""
     tokens = run.number("max_total_tokens")
     now = "" if tokens is None else f" (now {count(int(tokens))})"
-    return Mend(f"A larger KV pool holds more: --max-total-tokens{now}, if the memory allows.", ("--max-total-tokens",))
+    sentence = f"A larger KV pool holds more: --max-total-tokens{now}, if the memory allows."
+    return Mend(sentence, ("--max-total-tokens",))
 
 
 def _at_the_point(run: Run, tokens: int) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class Run:
         self.trace = trace
         self.thresholds = thresholds
         self.stalls = stalls
-        self._itl = itl
+        self.itl = itl
         self._saturation = saturation
         self._decode_saturation = decode_saturation
 
@@ -125,8 +125,8 @@ class Run:
     @cached_property
     def waits(self) -> Waits | None:
         """The longest gap and what is known beside it; None without gaps."""
-        if self.stalls is not None and self._itl is not None:
-            return waits_by_ledger(self.stalls, self._itl)
+        if self.stalls is not None and self.itl is not None:
+            return waits_by_ledger(self.stalls, self.itl)
         return waits_by_gaps(self.trace, self.stalls, self.thresholds.hidden_wall_ratio)
 
     @cached_property

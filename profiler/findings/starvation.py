@@ -151,7 +151,7 @@ def _told(run: Run, worst: _Worst, bursts: int, lost_ns: int | None, decode_ns: 
         evidence=(
             _in_a_row(worst.ids),
             None if ratio is None else f"the time of {count(round(ratio))} decode forwards",
-            f"threshold {limits.starvation_forwards} in a row or the time of {limits.starvation_ratio:g} decodes",
+            f"threshold {limits.starvation_forwards} in a row or the time of {limits.starvation_ratio:g}",
         ),
         numbers={
             "bursts": bursts,

@@ -50,6 +50,13 @@ def test_the_three_policies_of_the_demo(tmp_path: Path) -> None:
     assert starved not in story(tmp_path / "mixed", 200, enable_mixed_chunk=True)
 
 
+def test_a_sweep_is_no_workload(tmp_path: Path) -> None:
+    trace = simulated(tmp_path, [*(request(rid, 0, 20, 60) for rid in range(3)), request(3, 20, 1000, 3)])
+    tables = {name: frame(trace, name).to_dicts() for name in USED}
+    assert findings(MemoryTrace(tables, trace.meta))
+    assert findings(MemoryTrace(tables, {**trace.meta, "workload": {"kind": "closed"}})) == ()
+
+
 @pytest.mark.parametrize("seed", range(9))
 def test_random_runs_are_told_in_order_with_evidence_that_is_there(tmp_path: Path, seed: int) -> None:
     config, todo = seeded_workload(seed)

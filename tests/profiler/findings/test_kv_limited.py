@@ -12,7 +12,7 @@ from tests.profiler.findings.hand_made import MS, decode, found, made, prefill, 
 from tests.support.traces import request as entry
 
 KIND = FindingKind.KV_LIMITED_ADMISSION
-META = {
+META: dict[str, Any] = {
     "provenance": "measured",
     "engine": {"max_running_requests": 4, "schedule_conservativeness": 1.0, "max_total_tokens": 1000},
 }
@@ -70,6 +70,14 @@ def test_of_an_imported_trace_only_what_it_states_counts() -> None:
     finding = found(made(stopped(9), imported), KIND, Thresholds(kv_limited_share=0.05))
     assert finding is not None
     assert finding.numbers["forwards"] == 1
+
+
+@pytest.mark.parametrize(("chunk", "held"), [(1, False), (2, False), (3, True), (-1, True), (None, True)])
+def test_decodes_that_fill_a_mixed_forward_keep_prompts_out_without_kv(chunk: int | None, held: bool) -> None:
+    """One decode runs, and one token of a page must fit beside it."""
+    engine = {**META["engine"], "enable_mixed_chunk": True, "chunked_prefill_size": chunk, "page_size": 1}
+    finding = found(made(stopped(9), {**META, "engine": engine}), KIND)
+    assert (finding is not None) is held
 
 
 def test_a_large_reserve_is_to_be_lowered_and_a_full_pool_to_grow() -> None:
