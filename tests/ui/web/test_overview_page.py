@@ -209,7 +209,7 @@ def test_options_are_code() -> None:
     assert [piece.children for piece in pieces if isinstance(piece, html.Code)] == [
         *("--chunked-prefill-size 512", "--enable-mixed-chunk"),
     ]
-    text = "".join(piece.children if isinstance(piece, html.Code) else piece for piece in pieces)
+    text = "".join(str(piece.children) if isinstance(piece, html.Code) else str(piece) for piece in pieces)
     assert text == "Take --chunked-prefill-size 512 --enable-mixed-chunk: less - or -- more."
 
 
