@@ -7,6 +7,7 @@
   const root = document.documentElement;
   const CHOICE = ["run", "rid", "tok"];
   const ORDER = "order"; // of the worst stalls, in the address
+  let chosen = false; // a gap on this page, which it does not show yet
 
   /** Follow the view: another gap, or another run with its worst one. */
   state.listen((view, changed) => {
@@ -15,10 +16,18 @@
     dash.set_props("stalls-asked", { data: { run, rid, tok } });
   });
 
-  /** Choose the gap that stands for a row. */
+  /** Choose the gap that stands for a row; where it lies is known once the page shows it. */
   function choose(row) {
     const [rid, tok] = [Number(row.dataset.rid), Number(row.dataset.tok)];
+    chosen = true;
     state.set({ rid, tok }, "stalls");
+  }
+
+  /** Have the cursor and the range of other pages go where the gap is that was chosen here. */
+  function follow(shown) {
+    if (chosen && shown) Chunkscope.transport.showGap(shown);
+    chosen = false;
+    return dash.no_update;
   }
 
   /** To the instant of a link: within Compare without a new page, else by its address. */
@@ -77,6 +86,6 @@
     if (document.getElementById("stalls-answer")) dash.set_props("stalls-theme", { data: root.dataset.theme });
   }
 
-  dash.stalls = { order };
+  dash.stalls = { order, follow };
   new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
 })();

@@ -16,6 +16,7 @@ from ui.web.pages.stalls_gap import GAP_PARTS, gap_parts
 from ui.web.pages.stalls_layout import page
 from ui.web.pages.stalls_report import REPORT_PARTS, report_parts
 from ui.web.pages.stalls_ttft import TTFT_PARTS, TtftOf, ttft_parts
+from ui.web.places import gap_place
 from ui.web.runs import Run, make_runs
 from ui.web.urls import View
 
@@ -37,6 +38,12 @@ def register(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> 
     _register_change(app, timelines, lock)
     app.clientside_callback(
         ClientsideFunction("stalls", "order"), Output("stalls-order", "data"), Input("stalls-asked", "data")
+    )
+    app.clientside_callback(
+        ClientsideFunction("stalls", "follow"),
+        Output("stalls-ledger", "title"),
+        Input("stalls-shown", "data"),
+        prevent_initial_call=True,
     )
 
 
@@ -72,7 +79,7 @@ def _register_gap(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock
         with lock:
             run = make_runs(timelines)[asked["run"]]
             gap = _gap(run, asked)
-            shown = None if gap is None else {"run": run.index, "rid": gap.rid, "tok": gap.token_index}
+            shown = None if gap is None else {"run": run.index, **gap_place(run.timeline, gap)}
             return {**gap_parts(run, gap, order or "late"), "shown": shown}
 
 

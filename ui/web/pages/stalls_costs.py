@@ -59,7 +59,7 @@ def _culprit(run: Run, report: StallReport, culprit: CulpritCost, most_ns: int, 
     costliest = next((chunk for chunk in report.chunks if chunk.rid == culprit.rid), None)
     name = shown(culprit.name)
     cells = [
-        html.Th(name if costliest is None else _forward_link(name, run, costliest), scope="row"),
+        html.Th(_request_link(name, run, culprit.rid, costliest), scope="row"),
         html.Td(count(culprit.chunks)),
         bar_cell(swatch, culprit.cost_ns / most_ns),
         html.Td(even_ms(culprit.cost_ns, most_ns), className="strong"),
@@ -86,6 +86,16 @@ def _cost_swatch(report: StallReport) -> str:
     """Of what chunks cost others most: their waiting, or the length of forwards that they decoded in."""
     causes = {cause: ns for cause, ns in causes_ns(report.by_kind).items() if cause.key in _CHARGED}
     return max(causes, key=lambda cause: causes[cause]).swatch
+
+
+def _request_link(name: str, run: Run, rid: int, costliest: ChunkCost | None) -> Component | str:
+    """To its costliest chunk; to all of its prefill where that chunk is not among the listed ones."""
+    if costliest is not None:
+        return _forward_link(name, run, costliest)
+    ref = run.timeline.ref(rid)
+    if ref.arrival_ns is None:
+        return name
+    return instant_link(name, run, ref.arrival_ns, ref.first_token_ns or ref.arrival_ns)
 
 
 def _forward_link(words: str, run: Run, chunk: ChunkCost) -> Component | str:
