@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from engine.config import CHUNKING_OFF
@@ -12,6 +13,7 @@ from profiler.latency import gaps
 from profiler.tables import frame
 from tests.profiler.findings.hand_made import META, MS, decode, found, made, prefill, request, simulated
 from tests.support.traces import decode_row, event, extend_row
+from traces.reader import Trace
 
 KIND = FindingKind.PREFILL_FIRST_STARVATION
 
@@ -21,14 +23,19 @@ def a_long_prompt(tokens: int) -> list[Request]:
     return [*(request(rid, 0, 20, 60) for rid in range(3)), request(3, 20, tokens, 3)]
 
 
-def test_chunks_of_one_prompt_in_a_row_starve_decodes(tmp_path: Path) -> None:
-    trace = simulated(tmp_path, a_long_prompt(1000))
-    finding = found(trace, KIND)
+@pytest.fixture(scope="module")
+def chunked(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Ten chunks of it, one after another."""
+    return simulated(tmp_path_factory.mktemp("chunked"), a_long_prompt(1000))
+
+
+def test_chunks_of_one_prompt_in_a_row_starve_decodes(chunked: Trace) -> None:
+    finding = found(chunked, KIND)
     assert finding is not None
     assert finding.severity is Severity.BAD
     assert finding.numbers["forwards"] == 10
     assert finding.numbers["waiting_decodes"] == 3
-    assert finding.numbers["silent_ns"] == gaps(trace)["gap_ns"].max()
+    assert finding.numbers["silent_ns"] == gaps(chunked)["gap_ns"].max()
     assert finding.rids == (0, 1, 2)
     assert finding.threshold == ("starvation_forwards", 8)
     assert finding.option == ("--enable-mixed-chunk",)
@@ -39,20 +46,18 @@ def test_chunks_of_one_prompt_in_a_row_starve_decodes(tmp_path: Path) -> None:
     assert f"({finding.forward_ids[0]} to {finding.forward_ids[-1]})" in finding.evidence
 
 
-def test_its_instant_begins_the_gap_of_those_who_wait(tmp_path: Path) -> None:
-    trace = simulated(tmp_path, a_long_prompt(1000))
-    finding = found(trace, KIND)
+def test_its_instant_begins_the_gap_of_those_who_wait(chunked: Trace) -> None:
+    finding = found(chunked, KIND)
     assert finding is not None
-    longest = gaps(trace).sort("gap_ns", descending=True).head(3)
+    longest = gaps(chunked).sort("gap_ns", descending=True).head(3)
     assert set(longest["start_ns"]) == {finding.at_ns}
     assert set(longest["rid"]) == set(finding.rids)
 
 
-def test_what_is_lost_is_the_device_time_once_for_each_that_waits(tmp_path: Path) -> None:
-    trace = simulated(tmp_path, a_long_prompt(1000))
-    finding = found(trace, KIND)
+def test_what_is_lost_is_the_device_time_once_for_each_that_waits(chunked: Trace) -> None:
+    finding = found(chunked, KIND)
     assert finding is not None
-    burst = frame(trace, "forwards").filter(frame(trace, "forwards")["absent_decode_reqs"] > 0)
+    burst = frame(chunked, "forwards").filter(pl.col("absent_decode_reqs") > 0)
     assert finding.lost_ns == 3 * (burst["end_ns"] - burst["start_ns"]).sum()
 
 
@@ -65,15 +70,15 @@ def test_one_whole_prompt_starves_them_as_well(tmp_path: Path) -> None:
     assert "alone" in finding.evidence
 
 
-@pytest.mark.parametrize("limits", [Thresholds(starvation_forwards=13), Thresholds(starvation_ratio=1e9)])
-def test_a_threshold_that_is_not_reached_leaves_the_other(tmp_path: Path, limits: Thresholds) -> None:
-    finding = found(simulated(tmp_path, a_long_prompt(1200)), KIND, limits)
-    assert finding is not None
+@pytest.mark.parametrize(
+    "limits", [Thresholds(starvation_forwards=11, starvation_ratio=19), Thresholds(starvation_ratio=1e9)]
+)
+def test_a_threshold_that_is_not_reached_leaves_the_other(chunked: Trace, limits: Thresholds) -> None:
+    assert found(chunked, KIND, limits) is not None
 
 
-def test_neither_threshold_reached_is_no_finding(tmp_path: Path) -> None:
-    limits = Thresholds(starvation_forwards=11, starvation_ratio=1e9)
-    assert found(simulated(tmp_path, a_long_prompt(1000)), KIND, limits) is None
+def test_neither_threshold_reached_is_no_finding(chunked: Trace) -> None:
+    assert found(chunked, KIND, Thresholds(starvation_forwards=11, starvation_ratio=1e9)) is None
 
 
 def test_decodes_that_ride_along_are_not_starved(tmp_path: Path) -> None:
