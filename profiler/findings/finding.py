@@ -41,8 +41,8 @@ class Finding:
     numbers: Mapping[str, float | int | None]
     threshold: tuple[str, float]  # the option's name and its value
     forward_ids: tuple[int, ...]  # the forwards that show it, at most a few
-    rids: tuple[int, ...]  # the requests concerned, at most a few
+    rids: tuple[int, ...]  # the requests concerned, of a silence those that waited, at most a few
     mend: str | None  # a sentence that names the option
-    option: tuple[str, ...] | None  # that option as the command line takes it
+    option: tuple[str, ...] | None  # as the command line takes it; a name alone where its value is open
     at_ns: int | None  # an instant that shows it
     lost_ns: int | None  # decode time lost to it: what findings of one severity are ordered by

@@ -49,7 +49,7 @@ def hidden_wall(run: Run) -> Finding | None:
 
 def _how_many(waits: Waits) -> str:
     if waits.wall_gaps is None:
-        return f"{count(len(waits.rids))} of {count(waits.gaps)} gaps are that one"
+        return f"{count(len(waits.rids))} of {count(waits.gaps)} gaps"
     return f"{count(waits.wall_gaps)} of {count(waits.gaps)} gaps hit the wall"
 
 
