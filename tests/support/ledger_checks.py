@@ -13,7 +13,7 @@ from profiler.ledger.stall_report import stall_report
 from profiler.mixed_extra import mixed_extras
 from profiler.price_rows import ForwardCostModel
 from profiler.request_rows import request_rows
-from profiler.tables import TraceLike
+from profiler.tables import TraceLike, request_names
 from tests.support import oracle_sums
 from tests.support.ledger_oracle import LedgerOracle, PartKey
 from tests.support.oracle_sums import OracleGroup
@@ -30,7 +30,8 @@ def gap_reader(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = No
     rows = request_rows(trace, forwards)
     chunks = ChunkRows.of_rows(SpecialRows.of(rows))
     source = ledger_source(trace, forwards, chunks, mixed_extras(forwards), split)
-    return GapReader(source, rows.only, str)
+    names = request_names(trace)
+    return GapReader(source, rows.only, lambda rid: names.get(rid, str(rid)))
 
 
 def ledgers_agree(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = None) -> Counter[str]:

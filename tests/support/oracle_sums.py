@@ -85,7 +85,8 @@ def culprit_costs(oracle: LedgerOracle) -> dict[int, OracleCost]:
         for rid in {rid for rid, _ in charged}:
             taken = sum(ns for (culprit, _), ns in charged.items() if culprit == rid)
             costs[rid].cost_ns += taken
-            costs[rid].longest_ns = max(costs[rid].longest_ns, taken)
+            longest_ns = max(ns for (culprit, _), ns in charged.items() if culprit == rid)
+            costs[rid].longest_ns = max(costs[rid].longest_ns, longest_ns)
             costs[rid].gaps += 1
             costs[rid].chunks |= {key for key in charged if key[0] == rid}
     return dict(costs)
