@@ -71,7 +71,7 @@ def integers(table: pa.Table, name: str, unknown: int, kind: type[np.integer[Any
 
 def request_names(trace: TraceLike) -> dict[int, str]:
     """The user's name of each rid; the rid itself where the trace has no name."""
-    requests = frame(trace, "requests")
+    requests = frame(trace, "requests", ["rid", "name"])
     return {
         rid: str(rid) if name is None else name
         for rid, name in zip(requests["rid"], requests["name"], strict=True)

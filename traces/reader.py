@@ -96,7 +96,7 @@ class Trace:
             yield from table.select(columns).to_batches()
             return
         for part in self._parts_of(name):
-            for batch in _whole(name, part):
+            for batch in _whole(name, part, columns):
                 yield batch.select(columns)
 
     def read_forwards(self, name: str, first_id: int, last_id: int) -> pa.Table:
@@ -193,10 +193,16 @@ class Trace:
         return grown
 
 
-def _whole(name: str, part: SealedTable | GrowingTable) -> Iterator[pa.RecordBatch]:
+def _whole(
+    name: str, part: SealedTable | GrowingTable, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a part, of requests only the last versions; `columns` at least, where they are named."""
     if name != "requests":
         return part.all_batches()
-    versions = pa.Table.from_batches(part.all_batches(), schema=TABLES[name])
+    kept = list(dict.fromkeys(("rid", *(TABLES[name].names if columns is None else columns))))
+    kept = [column for column in TABLES[name].names if column in kept]
+    schema = pa.schema([TABLES[name].field(column) for column in kept])
+    versions = pa.Table.from_batches((batch.select(kept) for batch in part.all_batches()), schema=schema)
     return iter(versions.take(pa.array(_last_versions(versions))).to_batches())
 
 

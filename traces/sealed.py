@@ -31,7 +31,8 @@ class SealedTable:
     def __init__(self, trace: Path, entry: FileEntry) -> None:
         self._entries = entry.batches
         self._path = trace / stream_label(entry.rank, entry.table)
-        self._data = memoryview(_map(self._path, entry.size))
+        self._map = _map(self._path, entry.size)
+        self._data = memoryview(self._map)
         self._cache: OrderedDict[int, pa.RecordBatch] = OrderedDict()
         head, tail = self._data[: entry.head_size], self._data[entry.tail_at :]
         if checksum(head) != entry.head_crc32 or checksum(tail) != entry.tail_crc32:
@@ -44,7 +45,9 @@ class SealedTable:
 
     def all_batches(self) -> Iterator[pa.RecordBatch]:
         """All batches, in forward order."""
-        return (self._read(number) for number in range(len(self._entries)))
+        for number in range(len(self._entries)):
+            yield self._read(number)
+            self._let_go(number)
 
     def batches_of_forwards(self, first_id: int, last_id: int) -> Iterator[pa.RecordBatch]:
         """Batches that hold any forward id in [first_id, last_id], by the index."""
@@ -68,6 +71,13 @@ class SealedTable:
                 self._cache.popitem(last=False)
         self._cache.move_to_end(number)
         return batch
+
+    def _let_go(self, number: int) -> None:
+        """Take the file's pages of a batch out of memory: they are read again if they are asked for again."""
+        entry = self._entries[number]
+        if hasattr(mmap, "MADV_DONTNEED"):
+            begin = entry.at // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_DONTNEED, begin, entry.at + entry.size - begin)
 
     def _decode(self, number: int) -> pa.RecordBatch:
         entry = self._entries[number]
