@@ -8,9 +8,18 @@ from profiler.culprits import Culprit
 from profiler.ledger.parts import PartKind
 from profiler.ledger.report import CausesOverTime, ChunkCost, CulpritCost, StallGroup, StallReport, Victim
 
-__all__ = ["EMPTY", "WALL", "group"]
+__all__ = ["EMPTY", "FEW", "LONG", "WALL", "group"]
 
 MS = 1_000_000
+
+FEW = (
+    *((f"decode-{i + 1}", 0, 20, 24) for i in range(3)),
+    ("long-1", 20 * MS, 700, 3),
+    ("short-1", 30 * MS, 40, 3),
+    ("long-2", 160 * MS, 90, 3),
+)
+"""Arrivals for `record_three_runs`: few tokens, and a prompt of several chunks that they wait for."""
+LONG = 3  # rid of long-1
 
 
 def group(by_kind: dict[PartKind, int], *, rids: tuple[int, ...] = (1, 2, 3, 4, 5, 6)) -> StallGroup:

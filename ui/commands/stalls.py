@@ -87,7 +87,7 @@ def _asked(opened: "Trace", trace: Path, request: str | None, culprit: str | Non
     from profiler.ledger.ttft_source import TtftSource
 
     rids = {asked: _rid(opened, trace, asked) for asked in (request, culprit) if asked is not None}
-    ledgers = RequestLedgers.of(opened, cost)
+    ledgers = RequestLedgers.of(opened, rids.values(), cost)
     gaps = ttft = tolls = None
     if request is not None:
         gaps = ledgers.gaps_of(rids[request])

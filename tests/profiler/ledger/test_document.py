@@ -8,16 +8,16 @@ from profiler.ledger.culprit_costs import chunk_tolls
 from profiler.ledger.document import culprit_document, report_document, request_document
 from profiler.ledger.parts import PartKind
 from profiler.ledger.request_ledgers import RequestLedgers
-from tests.support.ledgers import EMPTY, WALL
+from tests.support.ledgers import EMPTY, FEW, LONG, WALL
 from tests.support.three_runs import record_three_runs
 from traces.reader import open_trace
-
-LONG = 6  # the request long-1
 
 
 @pytest.fixture(scope="module")
 def ledgers(tmp_path_factory: pytest.TempPathFactory) -> RequestLedgers:
-    return RequestLedgers.of(open_trace(record_three_runs(tmp_path_factory.mktemp("runs"))["chunked"]))
+    return RequestLedgers.of(
+        open_trace(record_three_runs(tmp_path_factory.mktemp("runs"), FEW)["chunked"]), [0, LONG]
+    )
 
 
 def test_a_report_is_json_in_nanoseconds_under_the_users_names() -> None:
