@@ -69,3 +69,7 @@ def test_labels_that_fit_name_the_culprits_as_text(timeline: Timeline) -> None:
     narrow = replace(chunk, end_ns=chunk.start_ns + 1)
     texts = [note.text for note in drawn(timeline, replace(gap, chunks=(narrow,))).layout.annotations]
     assert not any("chunk</b>" in text for text in texts)
+    texts = [
+        note.text for note in drawn(timeline, replace(gap, chunks=(replace(chunk, of=1),))).layout.annotations
+    ]
+    assert any(text.endswith(": whole prompt</b>") for text in texts)

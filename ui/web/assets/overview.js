@@ -8,6 +8,7 @@
 
   const PATH = "/overview";
   const STEPS = { ArrowDown: 1, "]": 1, ArrowUp: -1, "[": -1 };
+  const LATER = ["price", "findings", "findings-note", "checks"]; // of the run left: they come after all else
   const SOURCE = "overview"; // this listener's name as a source of changes
 
   const isHere = () => state.facts()?.page === PATH;
@@ -64,6 +65,7 @@
 
   /** A run was chosen on the page: its worst stall is the one that other pages show. */
   function follow(run) {
+    for (const part of LATER) dash.set_props(`overview-${part}`, { children: "" });
     if (isHere() && state.get().run !== run) state.set({ run, rid: null, tok: null }, SOURCE);
     return dash.no_update;
   }

@@ -53,7 +53,7 @@ def glance_figure(
             nticks=7,
             showgrid=False,
         ),
-        "yaxis": axis(theme, domain=upper, range=[0, top * 1.1], nticks=4, separatethousands=True),
+        "yaxis": axis(theme, domain=upper, range=[0, top * 1.1], nticks=4, tickformat=",d"),
         "yaxis2": axis(theme, domain=_LOWER, nticks=3, rangemode="tozero"),
         "shapes": _budget_line(budget_tokens, length_s, theme),
         "annotations": [
@@ -147,7 +147,7 @@ def _labels(
         return labels
     group, gap = wall
     for name, x0, x1, chunks in _runs(gap.chunks):
-        text = f"{shown(name)}: {plural(chunks, 'chunk')}"
+        text = f"{shown(name)}: {chunks}"
         at = ((x0 + x1) / 2 - start_ns) / 1e9
         if (x1 - x0) / 1e9 > _ROOM * len(text) * length_s:
             labels.append(plate(theme, f"<b>{_safe(text)}</b>", at, min(top, budget or top) * 0.9))
@@ -158,13 +158,14 @@ def _labels(
     return labels
 
 
-def _runs(chunks: Sequence[Chunk]) -> Iterator[tuple[str, int, int, int]]:
-    """Each request whose chunks these are: name, first start, last end, chunks."""
+def _runs(chunks: Sequence[Chunk]) -> Iterator[tuple[str, int, int, str]]:
+    """Each request whose chunks these are: name, first start, last end, chunks in words."""
     by_rid: dict[int, list[Chunk]] = {}
     for chunk in chunks:
         by_rid.setdefault(chunk.rid, []).append(chunk)
     for mine in by_rid.values():
-        yield mine[0].name, min(c.start_ns for c in mine), max(c.end_ns for c in mine), len(mine)
+        said = "whole prompt" if mine[0].of == 1 else plural(len(mine), "chunk")
+        yield mine[0].name, min(c.start_ns for c in mine), max(c.end_ns for c in mine), said
 
 
 def _safe(text: str) -> str:

@@ -82,10 +82,13 @@ def _register_findings(app: Dash, timelines: Sequence[Timeline], lock: threading
         with lock:
             run = make_runs(timelines)[drawn["run"]]
             report = run.timeline.stall_report
-        if key not in kept:
-            kept[key] = findings(open_trace(run.timeline.path), stalls=report)
+        found = kept.get(key)
+        if found is None:
+            found = findings(open_trace(run.timeline.path), stalls=report)
+        if run.timeline.trace.sealed:
+            kept[key] = found
         with lock:
-            return finding_list(run, kept[key]), findings_words(kept[key])
+            return finding_list(run, found), findings_words(found)
 
 
 def _register_price(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:

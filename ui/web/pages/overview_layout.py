@@ -119,11 +119,15 @@ def _left(theme: str) -> Component:
                         ["The run at a glance ", html.Small(id="overview-glance-note")],
                         **named("causes_over_time"),
                     ),
-                    dcc.Graph(
-                        id="overview-glance",
-                        figure=empty(THEMES[theme if theme in THEMES else "light"], HEIGHT, READING),
-                        config=CONFIG,
-                        style={"height": f"{HEIGHT}px"},
+                    html.Div(
+                        dcc.Graph(
+                            id="overview-glance",
+                            figure=empty(THEMES[theme if theme in THEMES else "light"], HEIGHT, READING),
+                            config=CONFIG,
+                            style={"height": f"{HEIGHT}px"},
+                        ),
+                        role="group",
+                        **aria(label="Tokens of each forward over time, and what requests waited for"),
                     ),
                 ]
             ),
