@@ -3,7 +3,7 @@
     python benchmarks/stalls.py [--forwards N ...] [--rows N] [--traces FOLDER] [--repeats N] [--json FILE]
 
 Each run is a process of its own, interpreter and imports included, after one that is not counted, so that the
-trace lies in the page cache. benchmarks/make_trace.py makes traces that FOLDER, or else a temporary one, lacks.
+trace lies in the page cache. benchmarks/make_trace.py makes those that FOLDER, or a temporary one, lacks.
 """
 
 import argparse
