@@ -1,6 +1,8 @@
 """The time of one rank, each instant given to the forward on its device, else to what its host did."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -15,6 +17,7 @@ __all__ = ["MODES", "Layer", "RankTime", "rank_times"]
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint8]
+Above = Callable[[Ints], Ints]
 
 MODES = (*(mode.value for mode in ForwardMode), UNKNOWN_MODE)  # in this order device times stand
 _TIMES = (
@@ -26,6 +29,7 @@ _HOST = (
     (PartKind.LAUNCH, "launch_start_ns", "launch_end_ns"),
     (PartKind.PLAN, "plan_start_ns", "plan_end_ns"),
 )
+_BELOW = (tuple(kind for kind, _, _ in _HOST), (PartKind.UNTOLD,), (PartKind.WAIT,))  # of `RankTime.below`
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,14 @@ class Layer:
     kind: Codes  # (n,) index of a column of `sums_ns`
     source: Ints  # (n,) which of the intervals it is made of
     sums_ns: Ints  # (n + 1, kinds) time held by those before each
-    above: tuple["Layer", ...]
+    above_ns: Ints  # (n,) time that the layers above hold before each one's end
 
     @classmethod
-    def of(
-        cls, start_ns: Ints, end_ns: Ints, kind: Codes, kinds: int, above: tuple["Layer", ...] = ()
-    ) -> "Layer":
-        """A layer of intervals in any order; those without length hold nothing."""
+    def of(cls, start_ns: Ints, end_ns: Ints, kind: Codes, kinds: int, above: Above | None = None) -> "Layer":
+        """A layer of intervals in any order; those without length hold nothing.
+
+        `above` says how much time the layers above hold before some times; None where there are none.
+        """
         order = np.flatnonzero(end_ns > start_ns)
         order = order[np.argsort(start_ns[order], kind="stable")]
         start, end = start_ns[order], end_ns[order]
@@ -54,21 +59,23 @@ class Layer:
             start = np.append(start[:1], np.maximum(start[1:], np.maximum.accumulate(end)[:-1]))
         left = end > start
         start, end, order = start[left], end[left], order[left]
-        held = end - start - (_covered(above, end) - _covered(above, start))
+        above_ns = np.zeros(len(order), dtype=np.int64) if above is None else above(end)
+        held = end - start - (above_ns if above is None else above_ns - above(start))
         sums = np.zeros((len(order) + 1, kinds), dtype=np.int64)
         sums[np.arange(1, len(order) + 1), kind[order]] = held
-        return cls(start, end, kind[order], order, np.cumsum(sums, axis=0), above)
+        return cls(start, end, kind[order], order, np.cumsum(sums, axis=0), above_ns)
 
-    def until(self, t_ns: Ints) -> Ints:
-        """(times, kinds) time that it holds before each time."""
+    def until(self, t_ns: Ints, above_ns: Ints | None = None) -> Ints:
+        """(times, kinds) time that it holds before each time; `above_ns` is what the layers above hold."""
         at = np.searchsorted(self.start_ns, t_ns, side="right")
         held = self.sums_ns[at]
-        inside = np.flatnonzero(at > 0)
-        last = at[inside] - 1
-        going = t_ns[inside] < self.end_ns[last]
-        inside, last = inside[going], last[going]
-        t, end = t_ns[inside], self.end_ns[last]
-        held[inside, self.kind[last]] -= end - t - (_covered(self.above, end) - _covered(self.above, t))
+        last = at - 1
+        inside = np.flatnonzero((at > 0) & (t_ns < self.end_ns[last])) if len(self.end_ns) else at[:0]
+        last = last[inside]
+        rest = self.end_ns[last] - t_ns[inside]
+        if above_ns is not None:
+            rest -= self.above_ns[last] - above_ns[inside]
+        held[inside, self.kind[last]] -= rest
         return held
 
 
@@ -78,9 +85,7 @@ class RankTime:
 
     device: Layer  # kinds in order of `MODES`
     position: Ints  # (intervals of `device`,) of each one's forward in the `ForwardTable`
-    host: Layer  # RESULT, LAUNCH, PLAN
-    untold: Layer  # between launch and result of forwards without a device interval
-    wait: Layer
+    below: tuple[Layer, ...]  # the host's, then between launch and result: of untold device time, of known
     complete: bool  # whether every forward has all its times, so that what is left is idle
 
     def device_until(self, t_ns: Ints) -> Ints:
@@ -93,15 +98,18 @@ class RankTime:
         Counts from the time 0: only differences mean something, as before its first forward a rank is idle.
         """
         found = np.zeros((len(t_ns), len(HOST_KINDS)), dtype=np.int64)
-        host = self.host.until(t_ns)
-        for column, (kind, _, _) in enumerate(_HOST):
-            found[:, HOST_KINDS.index(kind)] = host[:, column]
-        untold = HOST_KINDS.index(PartKind.UNTOLD)
-        found[:, untold] = self.untold.until(t_ns)[:, 0]
-        found[:, HOST_KINDS.index(PartKind.WAIT)] = self.wait.until(t_ns)[:, 0]
-        rest = t_ns - self.device.until(t_ns).sum(axis=1) - found.sum(axis=1)
-        found[:, HOST_KINDS.index(PartKind.IDLE) if self.complete else untold] += rest
+        above_ns = self.device.until(t_ns).sum(axis=1)
+        for layer, kinds in zip(self.below, _BELOW, strict=True):
+            held = layer.until(t_ns, above_ns)
+            found[:, [HOST_KINDS.index(kind) for kind in kinds]] += held
+            above_ns += held.sum(axis=1)
+        rest = PartKind.IDLE if self.complete else PartKind.UNTOLD
+        found[:, HOST_KINDS.index(rest)] += t_ns - above_ns
         return found
+
+    def rest_until(self, t_ns: Ints) -> Ints:
+        """(times,) time before each that nothing holds; counts as `host_until`."""
+        return t_ns - _held((self.device, *self.below), t_ns)
 
     def touching(self, start_ns: int, end_ns: int) -> tuple[int, int]:
         """The device intervals [first, last) that share time with [start_ns, end_ns)."""
@@ -125,33 +133,30 @@ def _rank_time(forwards: ForwardTable, rank: int, times: pl.DataFrame) -> RankTi
     pieces = [_intervals(times, start, end) for _, start, end in _HOST]
     kind = np.repeat(np.arange(len(pieces), dtype=np.uint8), [len(start) for start, _ in pieces])
     starts, ends = (np.concatenate(side) for side in zip(*pieces, strict=True))
-    host = Layer.of(starts, ends, kind, len(pieces), (device,))
+    layers = [device]
+    layers.append(Layer.of(starts, ends, kind, len(pieces), partial(_held, layers[:])))
     on_device = pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null()
-    untold = _flight(times.filter(~on_device), (device, host))
+    for some in (times.filter(~on_device), times.filter(on_device)):
+        start, end = _intervals(some, "launch_end_ns", "result_start_ns")
+        layers.append(
+            Layer.of(start, end, np.zeros(len(start), dtype=np.uint8), 1, partial(_held, layers[:]))
+        )
     return RankTime(
         device=device,
         position=position[device.source],
-        host=host,
-        untold=untold,
-        wait=_flight(times.filter(on_device), (device, host, untold)),
+        below=tuple(layers[1:]),
         complete=not any(times[name].null_count() for name in _TIMES),
     )
 
 
-def _flight(times: pl.DataFrame, above: tuple[Layer, ...]) -> Layer:
-    """From launch to result of some forwards."""
-    start, end = _intervals(times, "launch_end_ns", "result_start_ns")
-    return Layer.of(start, end, np.zeros(len(start), dtype=np.uint8), 1, above)
+def _held(layers: Sequence[Layer], t_ns: Ints) -> Ints:
+    """(times,) time that layers, the uppermost first, hold before each time."""
+    held = np.zeros(len(t_ns), dtype=np.int64)
+    for layer in layers:
+        held += layer.until(t_ns, held).sum(axis=1)
+    return held
 
 
 def _intervals(times: pl.DataFrame, start: str, end: str) -> tuple[Ints, Ints]:
     known = times.select(start, end).drop_nulls()
     return known[start].to_numpy(), known[end].to_numpy()
-
-
-def _covered(above: tuple[Layer, ...], t_ns: Ints) -> Ints:
-    """(times,) time that layers hold before each time."""
-    covered = np.zeros(len(t_ns), dtype=np.int64)
-    for layer in above:
-        covered += layer.until(t_ns).sum(axis=1)
-    return covered

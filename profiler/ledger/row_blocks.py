@@ -1,6 +1,7 @@
 """A trace's rows piece by piece in order of forwards, so that tens of millions need no memory."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -54,7 +55,7 @@ class RowBlock:
 def row_blocks(trace: TraceLike, forwards: ForwardTable, *, sort: bool = False) -> Iterator[RowBlock]:
     """Rows of known request and forward. Raises RowsOutOfOrder midway, unless all are sorted first."""
     positions = ForwardPositions(forwards.forward_id)
-    blocks = (_block(batch, positions) for batch in column_batches(trace, "rows", _COLUMNS))
+    blocks = _ahead(_block(batch, positions) for batch in column_batches(trace, "rows", _COLUMNS))
     if sort:
         yield from _sorted(list(blocks))
         return
@@ -83,6 +84,15 @@ def _block(batch: pa.RecordBatch, positions: ForwardPositions) -> RowBlock:
     )
     known &= forward >= 0
     return block if known.all() else block.of(known)
+
+
+def _ahead(blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
+    """The same, each read while the one before it is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
 
 
 def _sorted(blocks: list[RowBlock]) -> Iterator[RowBlock]:

@@ -12,7 +12,7 @@ from profiler.ledger.parts import HOST_KINDS, PartKind
 from profiler.ledger.rank_time import RankTime
 from profiler.ledger.ttft_parts import TtftKind
 from profiler.ledger.ttft_rounds import Rounds
-from profiler.ledger.ttft_source import TtftSource, rest_kind, rest_until
+from profiler.ledger.ttft_source import TtftSource, rest_kind
 from profiler.ledger.ttft_spells import Spell, spells
 
 __all__ = ["OTHERS", "TtftPiece", "prefill_pieces", "queue_pieces"]
@@ -62,7 +62,7 @@ def _queued(source: TtftSource, time: RankTime, start_ns: int, end_ns: int) -> I
 
 def _rounds(source: TtftSource, time: RankTime, rounds: Rounds, first: int, last: int) -> Iterator[TtftPiece]:
     """Rounds that did not admit it: charged to those whom they gave the budget."""
-    rest_until_ns = rest_until(time, rounds.start_ns[first : last + 1])
+    rest_until_ns = time.rest_until(rounds.start_ns[first : last + 1])
     says_why = rounds.says_why[first:last].tolist()
     for number, rest_ns, says in zip(
         range(first, last), np.diff(rest_until_ns).tolist(), says_why, strict=True
@@ -79,7 +79,7 @@ def _rounds(source: TtftSource, time: RankTime, rounds: Rounds, first: int, last
 
 
 def _rest_ns(time: RankTime, start_ns: int, end_ns: int) -> int:
-    before, after = rest_until(time, np.array([start_ns, end_ns])).tolist()
+    before, after = time.rest_until(np.array([start_ns, end_ns])).tolist()
     return int(after - before)
 
 

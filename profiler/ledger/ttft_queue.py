@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from profiler.ledger.ttft_charges import OwnParts, Spans, charge, cover, device_costs
 from profiler.ledger.ttft_parts import TtftKind
-from profiler.ledger.ttft_source import TtftSource, rest_kind, rest_until
+from profiler.ledger.ttft_source import TtftSource, rest_kind
 
 __all__ = ["QueueSums", "blocked_behind", "queue_sums"]
 
@@ -39,7 +39,7 @@ def queue_sums(source: TtftSource, rank: int, waits: Ints) -> QueueSums:
     none = first == last
     queued_ns = np.where(none, queue_end_ns, rounds.start_ns[np.where(none, 0, first)])
     spans = Spans(arrival_ns, queued_ns)
-    idle_ns = rest_until(time, queued_ns) - rest_until(time, arrival_ns)
+    idle_ns = time.rest_until(queued_ns) - time.rest_until(arrival_ns)
     by_kind[:, TtftKind.QUEUED] += queued_ns - arrival_ns - idle_ns
     by_kind[:, rest_kind(time)] += idle_ns
     budget_ns = np.zeros(len(chunks), dtype=np.int64)
@@ -61,7 +61,7 @@ def _by_round(source: TtftSource, rank: int, waiting: Ints) -> tuple[dict[TtftKi
     asked = ~rounds.says_why & (rounds.kind != TtftKind.UNTOLD) & (waiting > 0)
     edges = np.flatnonzero(asked | np.append(False, asked)[: len(asked)])  # none waits in the last round
     until_ns = np.zeros(len(rounds), dtype=np.int64)
-    until_ns[edges] = rest_until(time, rounds.start_ns[edges])
+    until_ns[edges] = time.rest_until(rounds.start_ns[edges])
     rest_ns = np.where(asked, np.append(until_ns[1:], 0) - until_ns, 0)
     by_round = {
         kind: np.where(rounds.kind == kind, rounds.length_ns - rest_ns, 0)

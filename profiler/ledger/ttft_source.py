@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from profiler.forward_table import UNKNOWN, ForwardTable, forward_table
 from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import LedgerSource
-from profiler.ledger.parts import HOST_KINDS, PartKind
 from profiler.ledger.rank_time import RankTime
 from profiler.ledger.source import ledger_source
 from profiler.ledger.ttft_parts import TtftKind
@@ -19,7 +18,7 @@ from profiler.ledger.ttft_waits import OwnRows, Waits
 from profiler.price_rows import ForwardCostModel
 from profiler.tables import TraceLike, request_names
 
-__all__ = ["TtftSource", "rest_kind", "rest_until", "ttft_source"]
+__all__ = ["TtftSource", "rest_kind", "ttft_source"]
 
 Ints = NDArray[np.int64]
 
@@ -65,13 +64,3 @@ def ttft_source(trace: TraceLike, ledger: LedgerSource, rows: TtftRows) -> TtftS
 def rest_kind(time: RankTime) -> TtftKind:
     """What time is that nobody holds: idle, if the rank tells all its times."""
     return TtftKind.IDLE if time.complete else TtftKind.UNTOLD
-
-
-def rest_until(time: RankTime, t_ns: Ints) -> Ints:
-    """(times,) time before each that no forward, and nothing that the host did for one, holds."""
-    host = time.host_until(t_ns)
-    if time.complete:
-        idle: Ints = host[:, HOST_KINDS.index(PartKind.IDLE)]
-        return idle
-    untold: Ints = host[:, HOST_KINDS.index(PartKind.UNTOLD)] - time.untold.until(t_ns)[:, 0]
-    return untold
