@@ -1,4 +1,4 @@
-"""The Textual application: a theme of the palette's colours, and the replay screen."""
+"""The Textual application: a theme of the palette's colours, and the screens that digits open."""
 
 import asyncio
 import signal
@@ -12,6 +12,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
+from textual.screen import Screen
 
 from profiler.timeline.timeline import Timeline
 from ui.tui import moves
@@ -20,12 +21,15 @@ from ui.tui.follower import writer_of
 from ui.tui.glyphs import PLAIN, UNICODE, AsciiFilter
 from ui.tui.picture import Following, Picture
 from ui.tui.replay_screen import ReplayScreen
+from ui.tui.saturation_screen import SaturationScreen
 from ui.tui.source import Source
-from ui.tui.view import View
+from ui.tui.stalls_screen import StallsScreen
+from ui.tui.view import Moment, View
 
 __all__ = ["ChunkscopeApp", "make_app"]
 
 POLL_S = 0.5
+REPLAY, STALLS = "Replay", "Stalls"
 SIGNALLED = 128  # what a shell adds to the number of the signal that ended a program
 
 
@@ -62,7 +66,29 @@ class ChunkscopeApp(App[None]):
         self.theme = theme.name
         if self.console.color_system is None:
             self.picture.marks = replace(self.picture.marks, chunk=PLAIN.chunk)
-        self.push_screen(ReplayScreen(self.picture, Inks(depth), self._clock, self._poll_s))
+        self._inks = Inks(depth)
+        self._replay = ReplayScreen(self.picture, self._inks, self._clock, self._poll_s)
+        self.push_screen(self._replay)
+
+    def action_show(self, name: str) -> None:
+        """The screen of a name in `ui.tui.head.TABS`; it begins to compute when it is first shown."""
+        if self.screen is not self._replay:
+            self.pop_screen()
+        if name == REPLAY:
+            return
+        if not self.is_screen_installed(name):
+            self.install_screen(self._make(name), name)
+        self.push_screen(name)
+
+    def visit(self, moment: Moment) -> None:
+        """The replay, at a moment of a request's wait."""
+        self.action_show(REPLAY)
+        self._replay.visit(moment)
+
+    def _make(self, name: str) -> Screen[None]:
+        if name == STALLS:
+            return StallsScreen(self.picture, self._inks, self._clock, self.visit)
+        return SaturationScreen(self.picture.source.timeline, self._inks, self._clock)
 
     def _end_on_signals(self) -> None:
         """Give the terminal back when asked to end: by the shell's code for the signal."""

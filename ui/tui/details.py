@@ -1,21 +1,36 @@
-"""A gap taken apart, in lines: what filled it, who is to blame, and which chunk cost most."""
+"""A gap taken apart, in lines: its ledger, which chunk cost most, why it was late, and its forwards."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from profiler.ledger.parts import Chunk, GapDetail
 from ui import words
 from ui.tui.ink import Ink
-from ui.tui.text import Line, fit, instant, shown
+from ui.tui.stalls_ledger import ledger_rows
+from ui.tui.stalls_why import why_lines
+from ui.tui.text import Line, instant, shown
 
 __all__ = ["gap_lines"]
 
 MOST_FORWARDS = 500
+MOST_PARTS = 200
 NAME_CELLS = 24
 
 
-def gap_lines(gap: GapDetail) -> list[Line]:
-    """All that is known of the gap, effect first."""
-    return [*_head(gap), [], *_culprits(gap), *_mixed(gap), [], *_forwards(gap)]
+def gap_lines(gap: GapDetail, engine: Mapping[str, Any], cells: int) -> list[Line]:
+    """All that is known of the gap, effect first, then its ledger; `engine` are the options of the run."""
+    ledger = ledger_rows(gap, cells - 1, MOST_PARTS, rule=True, full=True)
+    return [
+        *_head(gap),
+        [],
+        *ledger,
+        [],
+        *_costliest(gap),
+        *_mixed(gap),
+        *why_lines(gap, engine, cells),
+        [],
+        *_forwards(gap),
+    ]
 
 
 def _head(gap: GapDetail) -> Iterator[Line]:
@@ -30,13 +45,7 @@ def _head(gap: GapDetail) -> Iterator[Line]:
     yield [(f"{own}, begins at {instant(gap.own_start_ns)} s", Ink.MUTED)]
 
 
-def _culprits(gap: GapDetail) -> Iterator[Line]:
-    yield [("Whose prefill held the device", Ink.STRONG)]
-    if not gap.culprits:
-        yield [("nobody's: no prefill of others in it", Ink.MUTED)]
-    for culprit in gap.culprits:
-        chunks = [chunk for chunk in gap.chunks if chunk.rid == culprit.rid]
-        yield _columns(shown(culprit.name, NAME_CELLS), _ms(culprit.device_ns), _chunk_range(chunks))
+def _costliest(gap: GapDetail) -> Iterator[Line]:
     if gap.costliest is not None:
         chunk = gap.costliest
         yield [
@@ -72,20 +81,6 @@ def _forwards(gap: GapDetail) -> Iterator[Line]:
 
 def _table_row(forward: str, mode: str, at: str, took: str, in_gap: str, tokens: str, ink: Ink) -> Line:
     return [(f"{forward:<9}{mode:<8}{at:>10}{took:>10}{in_gap:>10}  {tokens}", ink)]
-
-
-def _columns(name: str, cost: str, rest: str) -> Line:
-    return [*fit([(name, Ink.TEXT)], NAME_CELLS + 1), (f"{cost:>10}", Ink.BAD), (f"  {rest}", Ink.MUTED)]
-
-
-def _chunk_range(chunks: list[Chunk]) -> str:
-    if not chunks:
-        return ""
-    first, last = chunks[0], chunks[-1]
-    if len(chunks) == 1:
-        return _number(first)
-    of = "" if last.of is None else f" of {last.of}"
-    return f"chunks {first.number} to {last.number}{of}"
 
 
 def _number(chunk: Chunk) -> str:

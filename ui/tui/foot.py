@@ -6,6 +6,7 @@ from profiler.timeline.kpis import Kpis
 from ui import words
 from ui.tui.axis import tick_cells
 from ui.tui.cells import Cells, blank
+from ui.tui.frame import key_bar
 from ui.tui.glyphs import Marks
 from ui.tui.ink import Ink
 from ui.tui.layout import Layout
@@ -13,7 +14,7 @@ from ui.tui.picture import Picture
 from ui.tui.stall_index import StallIndex
 from ui.tui.text import Line, fit, together
 
-__all__ = ["key_line", "kpi_brief", "kpi_lines", "legend_line", "message_line", "seek_brief", "seek_lines"]
+__all__ = ["key_line", "kpi_brief", "kpi_lines", "legend_line", "seek_brief", "seek_lines"]
 
 HIDDEN = 5.0  # the longest gap is drawn as bad when it is this many times the median one
 
@@ -36,7 +37,7 @@ BRIEF_KEYS = (
     ("←→", "step"),
     ("]", "stall"),
     ("WASD", "view"),
-    ("2", "saturation"),
+    ("2", "stalls"),
     ("/", "find"),
     ("Enter", "state"),
     ("q", "quit"),
@@ -110,14 +111,7 @@ def seek_brief(picture: Picture, place: Layout) -> Line:
 def key_line(place: Layout) -> Line:
     """The keys that there is room for."""
     keys = KEYS if place.wide else BRIEF_KEYS
-    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in keys)
-    line = together(groups, place.width - 2, 2 if place.wide else 1, Ink.BAR)
-    return fit([(" ", Ink.BAR), *line], place.width, Ink.BAR)
-
-
-def message_line(text: str, place: Layout) -> Line:
-    """One line in place of the keys, until the next key."""
-    return fit([(" ", Ink.BAR), (text, Ink.BAR_STRONG)], place.width, Ink.BAR)
+    return key_bar(keys, place.width, 2 if place.wide else 1)
 
 
 def _kpis(kpis: Kpis) -> list[tuple[str, str, Ink]]:

@@ -13,7 +13,7 @@ __all__ = ["answer_line", "badge", "tab_line", "title_line"]
 
 PRODUCT = "Chunkscope"
 HARDWARE_CELLS = 24
-TABS = ((1, "Replay"), (2, "Saturation"))
+TABS = ((1, "Replay"), (2, "Stalls"), (3, "Saturation"))
 
 
 def badge(meta: dict[str, Any], *, hardware: bool) -> str:

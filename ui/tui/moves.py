@@ -6,7 +6,7 @@ from profiler.ledger.parts import GapDetail
 from ui import words
 from ui.tui.picture import FOLLOW_NS, Following, Picture
 from ui.tui.text import instant, shown
-from ui.tui.view import View
+from ui.tui.view import Moment, View
 
 __all__ = [
     "SPEEDS",
@@ -26,6 +26,7 @@ __all__ = [
     "to_edge",
     "toggle_play",
     "trace_grew",
+    "visit",
     "zoom",
 ]
 
@@ -181,6 +182,13 @@ def select(picture: Picture, rid: int) -> None:
     arrival_ns = picture.source.ask(lambda timeline: timeline.ref(rid)).arrival_ns
     if arrival_ns is not None:
         _move(picture, picture.view.at(arrival_ns))
+
+
+def visit(picture: Picture, moment: Moment) -> None:
+    """The cursor to a moment of a request's wait, its lane selected and the wait in sight."""
+    picture.playing = False
+    picture.rid = moment.rid
+    _move(picture, picture.view.at(moment.at_ns).showing(moment.start_ns, moment.end_ns))
 
 
 def gap_at_cursor(picture: Picture) -> GapDetail | None:

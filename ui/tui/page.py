@@ -8,13 +8,13 @@ from ui.tui.foot import (
     kpi_brief,
     kpi_lines,
     legend_line,
-    message_line,
     seek_brief,
     seek_lines,
 )
+from ui.tui.frame import bar_line, rule, too_small
 from ui.tui.head import answer_line, tab_line, title_line
 from ui.tui.ink import Ink
-from ui.tui.layout import LEAST_HEIGHT, LEAST_WIDTH, PANEL_CELLS, Layout, layout
+from ui.tui.layout import PANEL_CELLS, Layout, layout
 from ui.tui.panel import brief_lines, panel_lines
 from ui.tui.picture import Following, Picture
 from ui.tui.text import Line, fit
@@ -27,7 +27,7 @@ def compose(picture: Picture, width: int, height: int) -> list[Line]:
     place = layout(width, height, picture.source.timeline.num_requests)
     lines: list[Line]
     if place is None:
-        lines = [[(_too_small(width, height), Ink.STRONG)]]
+        lines = [too_small(width, height)]
     elif not picture.source.timeline.num_forwards:
         lines = _empty(picture, place)
     else:
@@ -42,7 +42,7 @@ def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
         axis_line(picture, place),
         *strip_lines(picture, place, cursor),
         *lane_lines(picture, place, cursor),
-        _rule(place.chart_cells),
+        rule(place.chart_cells),
         *gauge_lines(picture, place, cursor),
     ]
     kpis = picture.source.kpis()
@@ -51,9 +51,9 @@ def _wide(picture: Picture, place: Layout, state: SchedulerState) -> list[Line]:
         tab_line(place.width, "Replay", "r requests"),
         [],
         answer_line(_answer(picture, state), place),
-        _rule(place.width),
+        rule(place.width),
         *_beside(chart, panel_lines(state, PANEL_CELLS - 1, len(chart)), place),
-        _rule(place.width),
+        rule(place.width),
         *kpi_lines(kpis, place),
         [],
         legend_line(picture.marks, place),
@@ -117,12 +117,4 @@ def _beside(chart: list[Line], panel: list[Line], place: Layout) -> list[Line]:
 
 
 def _last(picture: Picture, place: Layout) -> Line:
-    return message_line(picture.message, place) if picture.message else key_line(place)
-
-
-def _rule(cells: int) -> Line:
-    return [(" ", Ink.BLANK), ("─" * (cells - 2), Ink.RULE), (" ", Ink.BLANK)]
-
-
-def _too_small(width: int, height: int) -> str:
-    return f"Chunkscope needs {LEAST_WIDTH} x {LEAST_HEIGHT} cells, here are {width} x {height}; q quits."
+    return bar_line(picture.message, place.width) if picture.message else key_line(place)

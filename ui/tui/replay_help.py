@@ -21,7 +21,8 @@ KEYS = (
     ("↑  ↓", "select a lane"),
     ("Enter", "the selected lane's gap at the cursor, and the scheduler's state"),
     ("r", "table of requests"),
-    ("2", "the Saturation screen: which chunk size, and what each costs"),
+    ("2", "the Stalls screen: where the waiting went, and who took it"),
+    ("3", "the Saturation screen: which chunk size, and what each costs"),
     ("Esc", "clear mark, selection and message; close a page"),
     ("q", "quit"),
 )

@@ -1,4 +1,4 @@
-"""The one screen of the replay: keys move a picture, and every change is painted at once."""
+"""The Replay screen: keys move a picture, and every change is painted at once."""
 
 from collections.abc import Callable
 from threading import Event
@@ -26,8 +26,8 @@ from ui.tui.picture import Following, Picture
 from ui.tui.prompt import Prompt
 from ui.tui.replay_help import replay_help
 from ui.tui.request_table import RequestTable
-from ui.tui.saturation_screen import SaturationScreen
 from ui.tui.text import Line
+from ui.tui.view import Moment
 
 __all__ = ["ReplayScreen"]
 
@@ -64,7 +64,8 @@ class ReplayScreen(Screen[None]):
         Binding("slash", "ask('search')"),
         Binding("enter", "details"),
         Binding("r", "table"),
-        Binding("2,3", "saturation"),
+        Binding("2", "app.show('Stalls')"),
+        Binding("3", "app.show('Saturation')"),
         Binding("question_mark", "help"),
         Binding("escape", "clear"),
     ]
@@ -119,6 +120,10 @@ class ReplayScreen(Screen[None]):
             lines = [[(f" {error}", Ink.BAD)], [(" q quits", Ink.MUTED)]]
         self.query_one(Canvas).show(lines)
 
+    def visit(self, moment: Moment) -> None:
+        """Go to a moment of a request's wait."""
+        self._apply(lambda: moves.visit(self.picture, moment))
+
     def action_play(self) -> None:
         """Space."""
         self._shown_at_s = self._clock()
@@ -169,7 +174,9 @@ class ReplayScreen(Screen[None]):
         def look() -> None:
             gap = moves.gap_at_cursor(self.picture)
             if gap is not None:
-                found.extend([*gap_lines(gap), []])
+                engine = self.picture.source.timeline.trace.meta.get("engine") or {}
+                cells = overlay_cells(self.size.width)
+                found.extend([*gap_lines(gap, engine, cells), []])
             if gap is not None or not place.wide:
                 state = self.picture.source.state(self.picture.view.cursor_ns)
                 found.extend(panel_lines(state, OVERLAY_CELLS))
@@ -187,14 +194,6 @@ class ReplayScreen(Screen[None]):
                 self._apply(lambda: moves.select(self.picture, rid))
 
         self.app.push_screen(RequestTable(self.picture.source), chosen)
-
-    def action_saturation(self) -> None:
-        """The Saturation screen, which begins to compute when it is first opened."""
-        name = SaturationScreen.NAME
-        if not self.app.is_screen_installed(name):
-            screen = SaturationScreen(self.picture.source.timeline, self._inks, self._clock)
-            self.app.install_screen(screen, name)
-        self.app.push_screen(name)
 
     def action_help(self) -> None:
         """The keys, and where each number is defined."""

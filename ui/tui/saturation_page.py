@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from ui import words
+from ui.tui.frame import bar_line, key_bar, rule, too_small
 from ui.tui.head import PRODUCT, badge, tab_line
 from ui.tui.ink import Ink
-from ui.tui.layout import LEAST_HEIGHT, LEAST_WIDTH
 from ui.tui.price_panel import MORE, price_panel
 from ui.tui.saturation_answer import headline
 from ui.tui.saturation_basis import basis_groups, price_groups
@@ -35,10 +35,7 @@ def compose_saturation(
     """`height` lines of `width` cells each."""
     place = saturation_layout(width, height, prices_first=prices_first)
     if place is None:
-        needs = (
-            f"Chunkscope needs {LEAST_WIDTH} x {LEAST_HEIGHT} cells, here are {width} x {height}; q quits."
-        )
-        lines: list[Line] = [[(needs, Ink.STRONG)]]
+        lines: list[Line] = [too_small(width, height)]
     else:
         lines = [*_head(view, place), *_body(view, place), *_foot(view, place), _last(view, place)]
     return [fit(line, width) for line in (lines + [[]] * height)[:height]]
@@ -56,7 +53,7 @@ def _head(view: SaturationView, place: SaturationLayout) -> list[Line]:
     said = cut(wrapped(headline(view, brief=not place.wide), cells), rows, cells, MORE)
     above: list[Line] = [[]] * (rows - len(said))
     head = [title, tabs, *above, *([(" ", Ink.BLANK), *line] for line in said)]
-    return [*head, _rule(place.width)] if place.wide else head
+    return [*head, rule(place.width)] if place.wide else head
 
 
 def _points(view: SaturationView) -> Iterator[Line]:
@@ -103,7 +100,7 @@ def _foot(view: SaturationView, place: SaturationLayout) -> list[Line]:
     head: list[Line] = [[("What the point rests on", Ink.STRONG)]] if place.wide else []
     empty: Line = []
     lines = [*head, *said, *([empty] * (rows - len(said)))]
-    return [_rule(place.width), *([(" ", Ink.BLANK), *line] for line in lines)]
+    return [rule(place.width), *([(" ", Ink.BLANK), *line] for line in lines)]
 
 
 def _packed(groups: list[Line], cells: int) -> list[Line]:
@@ -120,12 +117,5 @@ def _packed(groups: list[Line], cells: int) -> list[Line]:
 
 def _last(view: SaturationView, place: SaturationLayout) -> Line:
     if view.message:
-        return fit([(" ", Ink.BAR), (view.message, Ink.BAR_STRONG)], place.width, Ink.BAR)
-    keys = (("u", "update"), *KEYS) if view.growing else KEYS
-    groups: Iterator[Line] = ([(key, Ink.BAR_ACCENT), (f" {meaning}", Ink.BAR)] for key, meaning in keys)
-    line = together(groups, place.width - 2, 2, Ink.BAR)
-    return fit([(" ", Ink.BAR), *line], place.width, Ink.BAR)
-
-
-def _rule(cells: int) -> Line:
-    return [(" ", Ink.BLANK), ("─" * (cells - 2), Ink.RULE), (" ", Ink.BLANK)]
+        return bar_line(view.message, place.width)
+    return key_bar((("u", "update"), *KEYS) if view.growing else KEYS, place.width)

@@ -61,7 +61,8 @@ class SaturationScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1,escape", "close"),
+        Binding("1,escape", "app.show('Replay')"),
+        Binding("2", "app.show('Stalls')"),
         Binding("right", "move(1)"),
         Binding("left", "move(-1)"),
         Binding("p", "policy"),
@@ -74,7 +75,6 @@ class SaturationScreen(Screen[None]):
         Binding("u", "update"),
         Binding("question_mark", "help"),
     ]
-    NAME = "saturation"
 
     def __init__(self, timeline: Timeline, inks: Inks, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -127,10 +127,6 @@ class SaturationScreen(Screen[None]):
         self.view.lacking, self.view.modelled, self.view.working = event.lacking, event.modelled, ""
         self.view.set(tried=event.advice)
         self.paint()
-
-    def action_close(self) -> None:
-        """Back to the replay."""
-        self.app.pop_screen()
 
     def action_move(self, steps: int) -> None:
         """The next larger chunk (1) or smaller (-1)."""

@@ -2,10 +2,20 @@
 
 from dataclasses import dataclass, replace
 
-__all__ = ["SHORTEST_NS", "View"]
+__all__ = ["SHORTEST_NS", "Moment", "View"]
 
 SHORTEST_NS = 100_000
 """The least time a view shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of a request's wait between two tokens."""
+
+    rid: int
+    at_ns: int
+    start_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True, slots=True)

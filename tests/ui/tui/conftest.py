@@ -7,12 +7,14 @@ from typing import NamedTuple
 import pytest
 
 from profiler.advice import Advice, advise
+from profiler.ledger.report import StallReport
+from profiler.ledger.stall_report import stall_report
 from profiler.saturation import Plateau
 from profiler.saturation_board import SaturationBoard, saturation_board
 from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.cli import write_model, write_workload
 from tests.support.three_runs import record_three_runs
-from traces.reader import open_trace
+from traces.reader import Trace, open_trace
 from ui.cli import main
 
 
@@ -99,3 +101,20 @@ def at_once(computed: Computed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen's thread gets it without computing."""
     monkeypatch.setattr("profiler.saturation_board.saturation_board", lambda trace: computed.board)
     monkeypatch.setattr("profiler.advice.advise", lambda trace: computed.advice)
+
+
+@pytest.fixture(scope="session")
+def _reports() -> dict[Path, StallReport]:
+    return {}
+
+
+@pytest.fixture
+def reported(_reports: dict[Path, StallReport], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger of a trace is summed up once for all tests, however often it is opened."""
+
+    def once(trace: Trace) -> StallReport:
+        if trace.path not in _reports:
+            _reports[trace.path] = stall_report(trace)
+        return _reports[trace.path]
+
+    monkeypatch.setattr("profiler.timeline.timeline.stall_report", once)

@@ -12,6 +12,7 @@ from ui.tui.canvas import Canvas
 from ui.tui.prompt import Prompt
 from ui.tui.replay_screen import ReplayScreen
 from ui.tui.saturation_screen import SaturationScreen
+from ui.tui.stalls_screen import StallsScreen
 
 __all__ = ["WIDE", "FakeClock", "Session", "drive"]
 
@@ -61,6 +62,23 @@ class Session:
         screen = self.app.screen
         assert isinstance(screen, SaturationScreen)
         return screen
+
+    @property
+    def stalls(self) -> StallsScreen:
+        screen = self.app.screen
+        assert isinstance(screen, StallsScreen)
+        return screen
+
+    async def open_stalls(self) -> None:
+        """The Stalls screen with its report."""
+        await self.press("2")
+        await self.until(lambda: self.stalls.view.report is not None)
+
+    @property
+    def stalls_lines(self) -> list[str]:
+        """What the canvas of the Stalls screen shows."""
+        canvas = self.stalls.query_one(Canvas)
+        return [canvas.render_line(y).text for y in range(canvas.size.height)]
 
     async def until(self, found: Callable[[], object], timeout_s: float = 10.0) -> None:
         """Wait for what a thread of the screen will show."""

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("at_once")
 
 async def opened(use: Session) -> None:
     """The screen with its prices."""
-    await use.press("2")
+    await use.press("3")
     await use.until(lambda: use.saturation.view.advice is not None)
 
 
@@ -28,12 +28,12 @@ def overlay(use: Session) -> str:
     return str(use.app.screen.query_one(Static).content)
 
 
-def test_2_opens_it_and_1_and_escape_go_back_to_the_replay_as_it_was(sized: Path) -> None:
+def test_3_opens_it_and_1_and_escape_go_back_to_the_replay_as_it_was(sized: Path) -> None:
     async def act(use: Session) -> None:
         cursor = use.cursor_s
         for key in ("escape", "1"):
             await opened(use)
-            assert " 2 Saturation " in use.saturation_lines[1]
+            assert " 3 Saturation " in use.saturation_lines[1]
             await use.press(key)
             assert isinstance(use.app.screen, ReplayScreen)
         assert use.cursor_s == cursor
@@ -46,7 +46,7 @@ def test_what_was_computed_and_chosen_stays_when_it_is_opened_again(sized: Path)
         await opened(use)
         await use.press("l", "down", "right")
         chosen, limits = use.saturation.view.selected, use.saturation.view.limits
-        await use.press("escape", "2")
+        await use.press("escape", "3")
         assert (use.saturation.view.selected, use.saturation.view.limits) == (chosen, limits)
         assert not use.saturation.view.working
 
@@ -183,7 +183,7 @@ def test_every_line_fills_the_terminal_and_no_more(sized: Path, size: tuple[int,
 
 def test_a_small_terminal_gets_one_line(sized: Path) -> None:
     async def act(use: Session) -> None:
-        await use.press("2")
+        await use.press("3")
         assert use.saturation_lines[0].startswith("Chunkscope needs 60")
         await use.press("right", "l", "down", "p", "tab")
         await use.pilot.resize_terminal(*COMPACT)

@@ -20,7 +20,7 @@ def opened(*keys: str) -> Callable[[Pilot[None]], object]:
     """Opens the screen, waits for its prices, and presses keys."""
 
     async def act(pilot: Pilot[None]) -> None:
-        await pilot.press("2")
+        await pilot.press("3")
         screen = pilot.app.screen
         assert isinstance(screen, SaturationScreen)
         while screen.view.advice is None:

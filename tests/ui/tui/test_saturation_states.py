@@ -63,7 +63,7 @@ def test_it_tells_what_it_works_at_and_for_how_long(
     monkeypatch.setattr("profiler.advice.advise", lambda trace: computed.advice)
 
     async def act(use: Session) -> None:
-        await use.press("2")
+        await use.press("3")
         assert "fitting forwards … 0 s" in use.saturation_lines[3]
         use.clock.now_s += 7
         use.saturation.tick()
@@ -86,7 +86,7 @@ def test_a_trace_that_tells_nothing_says_why(tmp_path: Path) -> None:
         writer.append("forwards", {name: [value] for name, value in row.items()}, 1)
 
     async def act(use: Session) -> None:
-        await use.press("2")
+        await use.press("3")
         await use.until(lambda: use.saturation.view.board and not use.saturation.view.working)
         text = "\n".join(use.saturation_lines)
         assert "No saturation point: no forward here computes one prompt without a prefix." in text
@@ -105,7 +105,7 @@ def test_a_trace_that_cannot_be_read_is_named(sized: Path, tmp_path: Path, size:
     shutil.rmtree(path)
 
     async def act(use: Session) -> None:
-        await use.press("2")
+        await use.press("3")
         await use.until(lambda: use.saturation.view.lacking)
         text = "\n".join(use.saturation_lines)
         assert "gone.chunkscope: " in text
@@ -125,7 +125,7 @@ def test_prices_that_cannot_be_had_leave_the_charts(
     monkeypatch.setattr("profiler.advice.advise", advise)
 
     async def act(use: Session) -> None:
-        await use.press("2")
+        await use.press("3")
         await use.until(lambda: use.saturation.view.lacking)
         text = "\n".join(use.saturation_lines)
         assert "meta.json tells no model" in text
@@ -151,7 +151,7 @@ def test_a_growing_trace_is_computed_anew_on_demand(
         writer.append("forwards", {name: [value] for name, value in row.items()}, 1)
 
         async def act(use: Session) -> None:
-            await use.press("2")
+            await use.press("3")
             await use.until(lambda: use.saturation.view.advice)
             assert "still growing" in use.saturation_lines[0]
             assert "u update" in use.saturation_lines[-1]
