@@ -30,7 +30,7 @@ def sum_ttft(source: TtftSource, top: int | None = 10) -> TtftTotals:
     by_kind = np.zeros((len(waits), len(TtftKind)), dtype=np.int64)
     budget_ns, running_ns = np.zeros((2, len(chunks)), dtype=np.int64)
     by_reason = np.zeros(NO_REASON + 1, dtype=np.int64)
-    behind: dict[int, int] = {}
+    behind: list[tuple[Ints, Ints]] = [(np.zeros(0, dtype=np.int64),) * 2]  # requests, time
     queues: dict[int, QueueSums] = {}
     piecewise = with_spells(source)
     untold = waits.first_round < 0
@@ -47,8 +47,7 @@ def sum_ttft(source: TtftSource, top: int | None = 10) -> TtftTotals:
             budget_ns += queue.budget_ns
             running_ns += queue.running_ns
             np.add.at(by_reason, source.rounds[rank].reason, queue.blocked_ns * queue.waiting)
-            for rid, ns in zip(*map(np.ndarray.tolist, blocked_behind(source, rank, queue)), strict=True):
-                behind[rid] = behind.get(rid, 0) + ns
+            behind.append(blocked_behind(source, rank, queue))
     return TtftTotals(
         requests=len(waits),
         waiting_ns=int((waits.first_token_ns - waits.arrival_ns).sum()),
@@ -61,24 +60,38 @@ def sum_ttft(source: TtftSource, top: int | None = 10) -> TtftTotals:
     )
 
 
-def _behind(source: TtftSource, behind: Mapping[int, int], top: int | None) -> tuple[BlockedBehind, ...]:
-    ranked = sorted(((rid, ns) for rid, ns in behind.items() if ns), key=lambda item: (-item[1], item[0]))
-    return tuple(BlockedBehind(rid, source.name_of(rid), ns) for rid, ns in ranked[:top])
+def _behind(
+    source: TtftSource, behind: list[tuple[Ints, Ints]], top: int | None
+) -> tuple[BlockedBehind, ...]:
+    who, (blocked_ns,) = _by_request(*(np.concatenate(side) for side in zip(*behind, strict=True)))
+    return tuple(
+        BlockedBehind(int(who[at]), source.name_of(int(who[at])), int(blocked_ns[at]))
+        for at in _largest(who, blocked_ns, top)
+    )
 
 
 def _culprits(source: TtftSource, budget_ns: Ints, running_ns: Ints, top: int | None) -> tuple[TtftCost, ...]:
-    who, of = np.unique(source.ledger.chunks.rid, return_inverse=True)
-    sums = np.zeros((2, len(who)), dtype=np.int64)
-    np.add.at(sums[0], of, budget_ns)
-    np.add.at(sums[1], of, running_ns)
-    cost_ns = sums.sum(axis=0)
-    order = np.lexsort((who, -cost_ns))
-    order = order[cost_ns[order] > 0][:top]
-    columns = (who[order], cost_ns[order], sums[0][order])
+    who, (cost_ns, for_budget_ns) = _by_request(source.ledger.chunks.rid, budget_ns + running_ns, budget_ns)
     return tuple(
-        TtftCost(rid, source.name_of(rid), cost, budget)
-        for rid, cost, budget in zip(*(column.tolist() for column in columns), strict=True)
+        TtftCost(int(who[at]), source.name_of(int(who[at])), int(cost_ns[at]), int(for_budget_ns[at]))
+        for at in _largest(who, cost_ns, top)
     )
+
+
+def _by_request(rid: Ints, *columns: Ints) -> tuple[Ints, list[Ints]]:
+    """Each request once, ascending, and its sum of each column."""
+    who, of = np.unique(rid, return_inverse=True)
+    sums = [np.zeros(len(who), dtype=np.int64) for _ in columns]
+    for total, column in zip(sums, columns, strict=True):
+        np.add.at(total, of, column)
+    return who, sums
+
+
+def _largest(who: Ints, ns: Ints, top: int | None) -> list[int]:
+    """Places of the largest sums above 0, the lower rid first of equals."""
+    order = np.lexsort((who, -ns))
+    places: list[int] = order[ns[order] > 0][:top].tolist()
+    return places
 
 
 def _worst(

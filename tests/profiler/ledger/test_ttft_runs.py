@@ -248,7 +248,7 @@ def test_every_ledger_is_the_definitions_instant_by_instant(runs: list[TraceLike
             budgets.update(part.budget for part in ledger.parts if part.kind is TtftKind.BLOCKED)
         assert_sums(source, ledgers)
     assert {*TtftKind} - seen == {TtftKind.UNTOLD}
-    assert budgets >= {None, StopReason.TOTAL, StopReason.CHUNK, StopReason.ALIGN, StopReason.INPUT}
+    assert budgets >= {StopReason.TOTAL, StopReason.CHUNK, StopReason.ALIGN, StopReason.INPUT}
 
 
 def test_whatever_times_are_missing_parts_sum_to_the_whole(runs: list[TraceLike]) -> None:
