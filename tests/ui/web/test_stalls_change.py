@@ -16,7 +16,7 @@ from tests.support.price_row import ROW
 from tests.support.three_runs import record_three_runs
 from ui.web.pages import stalls_advice
 from ui.web.pages.saturation_evidence import EvidenceOf
-from ui.web.pages.stalls_advice import advised, change_parts, found
+from ui.web.pages.stalls_advice import FindingOf, advised, change_parts, found
 from ui.web.pages.stalls_rows import MOST_ROWS
 from ui.web.pages.stalls_ttft import TtftOf, ttft_parts
 from ui.web.runs import Run, make_runs
@@ -68,6 +68,8 @@ def test_what_blocked_a_request_is_named_as_far_as_it_is_told(runs: tuple[Run, .
     told = words(ttft_parts(runs[1], totals, [ledger])["ttft"])
     assert "max requests, not told by what, behind a\\nb" in told
     assert "<i>" in told
+    under_way = replace(ledger, parts=(TtftPart(TtftKind.QUEUED, 7 * MS, chunk=worst(runs[1]).chunks[0]),))
+    assert "by none: long-1 ran as it arrived" in words(ttft_parts(runs[1], totals, [under_way])["ttft"])
     assert f"{totals.requests - MOST_ROWS:,}" in told or totals.requests <= MOST_ROWS
     assert ttft_parts(runs[1], totals, [])["ttft-section"] is True
     assert ledgers
@@ -80,7 +82,7 @@ def test_advice_that_cannot_be_given_leaves_the_causes_option(
     runs: tuple[Run, ...], timelines: list[Timeline], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: ())
-    told = words(change_parts(runs[1], worst(runs[1]), EvidenceOf(timelines)))
+    told = words(change_parts(runs[1], worst(runs[1]), EvidenceOf(timelines), FindingOf()))
     assert "--enable-mixed-chunk" in told
     assert "No other options were tried: " in told
 
@@ -108,10 +110,13 @@ def test_a_finding_that_names_a_mend_comes_before_the_cause(
 ) -> None:
     told = (finding(Severity.BAD, None), finding(Severity.WATCH, "Do this."), finding(Severity.FINE, "No."))
     monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: told)
-    assert words(found(runs[1], PartKind.IDLE)).split() == ["--max-total-tokens", "9", "Do", "this."]
+    first = FindingOf()(runs[1])
+    assert first is told[1]
+    assert words(found(runs[1], PartKind.IDLE, first)).split() == ["--max-total-tokens", "9", "Do", "this."]
     monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: told[2:])
-    assert "No option of the scheduler" in words(found(runs[1], PartKind.IDLE))
-    assert "--enable-mixed-chunk" in words(found(runs[1], PartKind.OTHERS_PREFILL))
+    assert FindingOf()(runs[1]) is None
+    assert "No option of the scheduler" in words(found(runs[1], PartKind.IDLE, None))
+    assert "--enable-mixed-chunk" in words(found(runs[1], PartKind.OTHERS_PREFILL, None))
 
 
 class _Choice:

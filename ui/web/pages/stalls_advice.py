@@ -11,7 +11,6 @@ from profiler.findings import Finding, Severity, findings
 from profiler.ledger.parts import GapDetail, PartKind
 from profiler.ledger.why import main_cause, mend
 from profiler.price_rows import Limits, Options, PriceRow
-from traces.errors import TraceError
 from traces.reader import open_trace
 from ui.si_words import percent
 from ui.web.attributes import data
@@ -20,7 +19,7 @@ from ui.web.pages.saturation_evidence import EvidenceOf
 from ui.web.runs import Run
 from ui.words import UNKNOWN, seconds
 
-__all__ = ["advised", "change_parts", "found"]
+__all__ = ["FindingOf", "advised", "change_parts", "found"]
 
 _BY_CHUNKS = frozenset(
     {
@@ -36,15 +35,36 @@ _BY_CHUNKS = frozenset(
 _NEAR = 0.005  # a change that rounds to none
 
 
-def change_parts(run: Run, gap: GapDetail, evidence_of: EvidenceOf) -> list[Component]:
-    """The advice where it can be given, which takes seconds; else a sentence."""
+class FindingOf:
+    """The finding of each run whose mend comes first, kept for as much of it as there is."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], Finding | None] = {}
+
+    def __call__(self, run: Run) -> Finding | None:
+        """The first that is no praise and names a mend. The trace is opened anew: others read the run's."""
+        key = (str(run.timeline.path), run.timeline.num_forwards)
+        if key not in self._kept:
+            told = findings(open_trace(run.timeline.path), stalls=run.timeline.stall_report)
+            mends = (each for each in told if each.mend and each.severity is not Severity.FINE)
+            self._kept[key] = next(mends, None)
+        return self._kept[key]
+
+
+def change_parts(run: Run, gap: GapDetail, evidence_of: EvidenceOf, finding_of: FindingOf) -> list[Component]:
+    """The advice where it can be given, which takes seconds; else a sentence.
+
+    Of a run that grows nothing is tried, as that would be out of date before it is read.
+    """
     cause = main_cause(gap)
+    if run.timeline.trace.live:
+        return found(run, cause, None)
     if cause not in _BY_CHUNKS:
-        return found(run, cause)
+        return found(run, cause, finding_of(run))
     advice = evidence_of.advise(run.index, Limits())
     if isinstance(advice, str):
         note = html.P(f"No other options were tried: {advice}.", className="caption")
-        return [*found(run, cause), note]
+        return [*found(run, cause, finding_of(run)), note]
     return advised(advice, run.timeline.trace.meta)
 
 
@@ -66,9 +86,8 @@ def advised(advice: Advice, meta: Mapping[str, Any]) -> list[Component]:
     return [html.P(arguments), html.Table(html.Tbody(lines), className="change"), _basis(advice)]
 
 
-def found(run: Run, cause: PartKind | None) -> list[Component]:
-    """The worst finding's mend; without one the option that has to do with the cause."""
-    finding = _finding(run)
+def found(run: Run, cause: PartKind | None, finding: Finding | None) -> list[Component]:
+    """A finding's mend; without one the option that has to do with the cause."""
     if finding is not None and finding.mend is not None:
         option = [html.Code(" ".join(finding.option)), html.Br()] if finding.option else []
         return [html.P([*option, finding.mend], title=finding.title)]
@@ -77,15 +96,6 @@ def found(run: Run, cause: PartKind | None) -> list[Component]:
         return [html.P("No option of the scheduler is known to shorten such a gap.", className="muted")]
     option = [html.Code(" ".join(told.option)), html.Br()] if told.option else []
     return [html.P([*option, told.sentence])]
-
-
-def _finding(run: Run) -> Finding | None:
-    """The first that is no praise and names a mend."""
-    try:
-        told = findings(open_trace(run.timeline.path), stalls=run.timeline.stall_report)
-    except TraceError:
-        return None  # said where the trace is read
-    return next((each for each in told if each.mend and each.severity is not Severity.FINE), None)
 
 
 def _own_row(advice: Advice, meta: Mapping[str, Any]) -> PriceRow | None:

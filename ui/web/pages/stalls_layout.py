@@ -52,7 +52,7 @@ def page(runs: Sequence[Run], theme: str, view: View) -> Component:
                 ],
                 id="stalls-gaps",
             ),
-            _section("Time to the first token", "ttft", metric="ttft_longest"),
+            _section("Time to the first token", "ttft", metric="ttft_ledger"),
             _hints(),
         ],
         className="stalls",

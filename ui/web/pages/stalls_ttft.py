@@ -81,10 +81,10 @@ def _table(run: Run, ledgers: Sequence[TtftLedger]) -> html.Table:
     }
     heads = [
         name_head("request"),
-        head("ttft_longest", "TTFT"),
-        head("ttft_longest", "what it went to", className="words"),
-        *(head("ttft_longest", words) for words in columns),
-        head("ttft_longest", "blocked by which budget", className="words"),
+        head("ttft_ledger", "TTFT"),
+        head("ttft_ledger", "what it went to", className="words"),
+        *(head("ttft_ledger", words) for words in columns),
+        head("blocked_by", "blocked by which budget", className="words"),
     ]
     most_ns = ledgers[0].ttft_ns or 1
     rows = [_row(run, ledger, list(columns.values()), most_ns) for ledger in ledgers]
@@ -132,7 +132,7 @@ def _blocked(ledger: TtftLedger) -> str:
     """Which budgets ended admission, most time first; at which requests before it; whose chunks had them."""
     lines = sorted((line for line in ttft_lines(ledger) if line.kind is TtftKind.BLOCKED), key=_longest)
     if not lines:
-        return UNKNOWN
+        return _under_way(ledger)
     told = [", ".join(dict.fromkeys(_budget(line.budget) for line in lines))]
     behind = dict.fromkeys(line.behind for line in lines if line.behind is not None)
     if behind:
@@ -140,6 +140,13 @@ def _blocked(ledger: TtftLedger) -> str:
     if ledger.holders:
         told.append(f"held by {names_words([each.name for each in ledger.holders], shown, 2)}")
     return ", ".join(told)
+
+
+def _under_way(ledger: TtftLedger) -> str:
+    """Of a request that the first round after its arrival admitted: whose chunks ran until then."""
+    queued = (part for part in ledger.parts if part.kind is TtftKind.QUEUED)
+    names = dict.fromkeys(part.chunk.name for part in queued if part.chunk is not None)
+    return f"by none: {names_words(tuple(names), shown, 2)} ran as it arrived" if names else UNKNOWN
 
 
 def _longest(line: TtftLine) -> int:
