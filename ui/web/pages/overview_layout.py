@@ -140,7 +140,7 @@ def _right() -> Component:
         [
             html.Section(
                 [
-                    html.H2(["Findings ", html.Small(id="overview-findings-note")], **{}),
+                    html.H2(["Findings ", html.Small(id="overview-findings-note")], **named("findings")),
                     html.Div(_busy(FINDING), id="overview-findings"),
                 ],
                 className="of-findings",
