@@ -20,8 +20,9 @@ KEYS = (
     ("q", "quit"),
 )
 _NUMBERS = (
+    ("of waiting", "waiting"),
     ("bar, legend", "causes"),
-    ("Worst token", "waiting"),
+    ("Worst token", "itl_longest"),
     ("×6", "stall_group"),
     ("late by", "late_by"),
     ("lost in all", "lost"),
@@ -33,12 +34,30 @@ _NUMBERS = (
 )
 """What stands on the screen, and the key of its entry."""
 
-_MIXED_EXTRA = MetricEntry(
-    "Estimated: what prompts that ride along add to a forward, against decode forwards of the same rows.",
-    ENTRIES["stalls"].heading,
-    "Mixed extra",
+_REPORT = ENTRIES["causes"].heading
+_OWN_NUMBERS = (
+    (
+        "× own decode",
+        MetricEntry("A gap over the decode part of its own forward.", _REPORT, "times own decode"),
+    ),
+    (
+        "inside",
+        MetricEntry(
+            "Forwards with chunks that time of the gap is charged to, and how many of them lie in it.",
+            _REPORT,
+            "blamed forwards",
+        ),
+    ),
+    (
+        "mixed extra",
+        MetricEntry(
+            "Estimated: what prompts that ride along add to a forward of the same decode rows.",
+            ENTRIES["stalls"].heading,
+            "Mixed extra",
+        ),
+    ),
 )
-NUMBERS = (*((name, ENTRIES[key]) for name, key in _NUMBERS), ("mixed extra", _MIXED_EXTRA))
+NUMBERS = (*((name, ENTRIES[key]) for name, key in _NUMBERS), *_OWN_NUMBERS)
 """What stands on the screen, and its entry."""
 
 

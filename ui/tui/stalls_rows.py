@@ -9,7 +9,7 @@ from profiler.ledger.why import main_cause
 
 __all__ = ["MOST_ROWS", "Order", "holds", "in_sight", "of_each", "ordered", "same_stall"]
 
-MOST_ROWS = 500  # of one request each
+MOST_ROWS = 200  # of one request each: as many gaps are taken apart
 
 
 class Order(Enum):

@@ -113,6 +113,7 @@ class StallsView:
             listed = words.plural(len(self.rows), "row")
             self.message = f"no name in the {listed} holds {shown(self.sought, TYPED_CELLS)!r}"
             return
+        self.panel = Panel.STALLS
         self._choose(found[0])
         if len(found) > 1:
             self.message = f"{words.count(len(found))} rows match: n goes to the next"

@@ -53,7 +53,11 @@ def test_the_answer_the_bar_and_the_ledger_are_those_of_the_report(chunked: Time
             assert f"{group.lost_ns / 1e9:.2f} s" in row
         for line in ledger_lines(gap):
             if line.name is not None:
-                row = next(each for each in use.stalls_lines if f" {line.name}, " in each)
+                row = next(
+                    each
+                    for each in use.stalls_lines
+                    if f"╱ {line.name}, c" in each or f"╱ {line.name}, w" in each
+                )
                 assert f"{ms(line.part_ns)} ms" in row
                 assert f"{100 * line.share:.1f} %" in row
         assert f"{ms(gap.sum_ns([PartKind.OWN_DECODE]))} ms" in text
