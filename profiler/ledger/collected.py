@@ -1,7 +1,6 @@
 """What going through a trace's rows collects: the sums of all gaps, and which are worth a closer look."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from profiler.ledger.pair_parts import pair_parts
 from profiler.ledger.parts import PartKind
 from profiler.ledger.rank_time import RankTime
 from profiler.ledger.row_blocks import RowBlock
+from profiler.ledger.ttft_rows import TtftRows
 from profiler.ledger.unusual_gaps import GapSums, gap_sums
 from profiler.ledger.usual_gaps import UsualGaps
 from profiler.ledger.victims import VictimSums
@@ -39,14 +39,13 @@ class Collected:
         self._odd: list[UnusualGaps] = []
         self._in_device = _in_device(times, time)
 
-    def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> SpecialRows:
-        """Count the usual gaps; returns the rows that the unusual ones ask for."""
+    def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> TtftRows:
+        """Count the usual gaps; returns the rows that the unusual ones, and first tokens, ask for."""
         for gaps, unusual in pairs.blocks(blocks):
             self._count(gaps)
             if len(unusual.rid):
                 self._odd.append(unusual)
-        names = ("forward", "rid", "attempt", "role", "prefix_len", "extend_len")
-        return SpecialRows.sorted(*(_joined([getattr(b, name) for b in pairs.special]) for name in names))
+        return TtftRows.of_blocks(pairs.kept)
 
     def _count(self, gaps: BlockGaps) -> None:
         parts = pair_parts(self._times, self._time.position, gaps.before, gaps.own, gaps.in_next)
@@ -98,7 +97,3 @@ def _in_device(times: ForwardTimes, time: RankTime) -> Ints:
     if not len(time.position):
         return np.full(len(times.t_ns), -1, dtype=np.int64)
     return np.where(times.straddles >= 0, time.position[times.straddles], -1)
-
-
-def _joined(columns: list[NDArray[Any]]) -> Ints:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *columns])

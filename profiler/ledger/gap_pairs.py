@@ -14,8 +14,8 @@ from engine.batch import Outcome, Role
 from profiler.forward_table import UNKNOWN_TIME
 from profiler.ledger.forward_times import ForwardTimes
 from profiler.ledger.held_back import HeldBack
-from profiler.ledger.own_rows import special
 from profiler.ledger.row_blocks import RowBlock
+from profiler.ledger.ttft_rows import TtftRows
 from profiler.stable_order import stable_order
 
 __all__ = ["BlockGaps", "GapPairs", "UnusualGaps"]
@@ -53,7 +53,7 @@ class UnusualGaps:
 
 
 class GapPairs:
-    """Follows every request from row to row; `special` collects rows of prompts and those without a token."""
+    """Follows every request from row to row; `kept` collects the rows that are asked for afterwards."""
 
     def __init__(self, times: ForwardTimes, held: HeldBack) -> None:
         self._times = times
@@ -63,7 +63,7 @@ class GapPairs:
         self._token_index = np.full(0, -1, dtype=np.int64)
         self._since = np.zeros(0, dtype=np.bool_)  # whether it had a row since that gave none
         self._next = np.full(0, -1, dtype=np.int64)  # scratch: its first row after the block
-        self.special: list[RowBlock] = []
+        self.kept: list[RowBlock] = []
 
     def blocks(self, blocks: Iterator[RowBlock]) -> Iterator[tuple[BlockGaps, UnusualGaps]]:
         """The gaps of a trace, in order of forwards block by block."""
@@ -86,7 +86,7 @@ class GapPairs:
 
     def _gaps(self, rows: RowBlock, ahead: RowBlock) -> tuple[BlockGaps, UnusualGaps]:
         self._grow(rows, ahead)
-        self.special.append(rows.of(special(rows.role, rows.outcome)))
+        self.kept.append(TtftRows.wanted(rows))
         order = stable_order(rows.rid)
         rid = rows.rid[order].astype(np.int64)
         forward = rows.forward[order].astype(np.int64)

@@ -12,19 +12,22 @@ from profiler.ledger.forward_times import ForwardTimes
 from profiler.ledger.gap_pairs import GapPairs
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.held_back import HeldBack, held_back
-from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import OWN_KINDS
 from profiler.ledger.rank_time import RankTime, rank_times
 from profiler.ledger.report import StallReport
 from profiler.ledger.report_tables import LedgerSums, as_report
 from profiler.ledger.row_blocks import RowsOutOfOrder, row_blocks
 from profiler.ledger.source import split_of
+from profiler.ledger.ttft_parts import TtftTotals
+from profiler.ledger.ttft_rows import TtftRows
+from profiler.ledger.ttft_source import ttft_source
+from profiler.ledger.ttft_totals import sum_ttft
 from profiler.ledger.unusual_gaps import UnusualSums
 from profiler.mixed_extra import mixed_extras
 from profiler.price_rows import ForwardCostModel
 from profiler.tables import TraceLike, request_names
 
-__all__ = ["stall_report"]
+__all__ = ["both_reports", "stall_report"]
 
 Ints = NDArray[np.int64]
 
@@ -36,14 +39,30 @@ def stall_report(
 
     A forward that several chunks share is split by tokens, or by the cost model that `split` names.
     """
+    sums, _ = _sums(trace, top, split)
+    names = request_names(trace)
+    return as_report(sums, lambda rid: names.get(rid, str(rid)), top)
+
+
+def both_reports(
+    trace: TraceLike, top: int = 10, split: tuple[str, ForwardCostModel] | None = None
+) -> tuple[StallReport, TtftTotals]:
+    """`stall_report` and `profiler.ledger.ttft_totals.ttft_totals` from one pass over the rows."""
+    sums, rows = _sums(trace, top, split)
+    names = request_names(trace)
+    report = as_report(sums, lambda rid: names.get(rid, str(rid)), top)
+    return report, sum_ttft(ttft_source(trace, sums.source, rows, names), top)
+
+
+def _sums(
+    trace: TraceLike, top: int, split: tuple[str, ForwardCostModel] | None
+) -> tuple[LedgerSums, TtftRows]:
+    """The sums over all gaps, and the rows that the ledgers of first tokens ask for."""
     forwards = forward_table(trace)
     extras = mixed_extras(forwards)
     if len(np.unique(forwards.rank)) == 1:
-        sums = _one_pass(trace, forwards, extras, top, split)
-    else:
-        sums = every_gap(trace, forwards, extras, split)
-    names = request_names(trace)
-    return as_report(sums, lambda rid: names.get(rid, str(rid)), top)
+        return _one_pass(trace, forwards, extras, top, split)
+    return every_gap(trace, forwards, extras, split), TtftRows.of(trace, forwards)
 
 
 def _one_pass(
@@ -52,19 +71,19 @@ def _one_pass(
     extras: Ints,
     top: int,
     split: tuple[str, ForwardCostModel] | None,
-) -> LedgerSums:
-    """The sums over all gaps of a trace of one rank."""
+) -> tuple[LedgerSums, TtftRows]:
+    """Those of a trace of one rank."""
     times, held = rank_times(trace, forwards), held_back(trace, forwards)
     (time,) = times.values()
-    collected, special = _collect(trace, forwards, ForwardTimes.of(forwards, time, extras), time, held, top)
-    chunks = ChunkRows.of_rows(special)
+    collected, rows = _collect(trace, forwards, ForwardTimes.of(forwards, time, extras), time, held, top)
+    chunks = ChunkRows.of_rows(rows.special)
     source = LedgerSource(forwards, times, chunks, split_of(trace, forwards, chunks, split), extras, held)
     unusual = UnusualSums(len(chunks))
-    for gap in collected.unusual(source, special):
+    for gap in collected.unusual(source, rows.special):
         unusual.add(gap)
     stretches = joined(collected.usual.stretches())
     usual = charge(stretches.some(~np.isin(stretches.kind, OWN_KINDS)), chunks, source.split)
-    return LedgerSums(
+    sums = LedgerSums(
         source=source,
         by_kind=collected.by_kind + unusual.by_kind,
         victims=collected.victims,
@@ -75,8 +94,9 @@ def _one_pass(
         ),
         stretches=joined([stretches, unusual.stretches()]),
         host_over=collected.usual.host_over,
-        worst=collected.worst(trace, source, special),
+        worst=collected.worst(trace, source, rows.special),
     )
+    return sums, rows
 
 
 def _collect(
@@ -86,7 +106,7 @@ def _collect(
     time: RankTime,
     held: HeldBack,
     top: int,
-) -> tuple[Collected, SpecialRows]:
+) -> tuple[Collected, TtftRows]:
     """Go through the rows as they lie; where they are out of order, once more after sorting them."""
     collected = Collected(forwards, columns, time, top)
     try:

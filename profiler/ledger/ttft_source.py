@@ -53,12 +53,14 @@ class TtftSource:
         return self.names.get(rid, str(rid))
 
 
-def ttft_source(trace: TraceLike, ledger: LedgerSource, rows: TtftRows) -> TtftSource:
-    """That of a trace whose gaps' ledgers have been put together already."""
+def ttft_source(
+    trace: TraceLike, ledger: LedgerSource, rows: TtftRows, names: Mapping[int, str] | None = None
+) -> TtftSource:
+    """That of a trace whose gaps' ledgers, and perhaps the names of its requests, are there already."""
     own = OwnRows.of(rows)
     rounds = rounds_by_rank(trace, ledger.forwards)
     waits = Waits.of(trace, ledger.forwards, rows, own, rounds)
-    return TtftSource(ledger, rows, own, rounds, waits, request_names(trace))
+    return TtftSource(ledger, rows, own, rounds, waits, names or request_names(trace))
 
 
 def rest_kind(time: RankTime) -> TtftKind:

@@ -154,9 +154,6 @@ def _print(opened: "Trace", asked: _Asked, top: int | None) -> None:
 
 def _sums(opened: "Trace", asked: _Asked, top: int | None) -> "tuple[StallReport, TtftTotals]":
     """All waits between tokens, and all waits for first ones."""
-    from profiler.ledger.stall_report import stall_report
-    from profiler.ledger.ttft_source import TtftSource
-    from profiler.ledger.ttft_totals import sum_ttft
+    from profiler.ledger.stall_report import both_reports
 
-    report = stall_report(opened, top=top or TOP, split=asked.cost)
-    return report, sum_ttft(TtftSource.of(opened, asked.cost), top or TOP)
+    return both_reports(opened, top=top or TOP, split=asked.cost)
