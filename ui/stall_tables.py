@@ -33,8 +33,8 @@ def causes_table(report: StallReport) -> Table:
         if ns
     ]
     whole_ns, longest = report.waiting_ns, report.longest
-    rows.append(("all waits together", milliseconds(whole_ns), share(whole_ns, whole_ns)))
     if longest is not None:
+        rows.append(("all waits together", milliseconds(whole_ns), share(whole_ns, whole_ns)))
         rows.append(("the longest one", milliseconds(longest.gap_ns), ""))
     return cells_table("where the waiting went", ("ms", "share"), rows)
 

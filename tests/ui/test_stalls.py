@@ -165,6 +165,7 @@ def test_a_trace_without_gaps_is_no_error(tmp_path: Path, capfd: Capture) -> Non
     done = call(capfd, "stalls", tmp_path / "empty.chunkscope")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("No request gave two tokens")
+    assert "where" not in done.out.partition("\n")[2]
     stalls = told(capfd, tmp_path / "empty.chunkscope")
     assert (stalls["gaps"], stalls["longest"], stalls["groups"]) == (0, None, [])
 
@@ -178,6 +179,7 @@ def test_bad_input_is_refused_in_one_line(runs: dict[str, Path], tmp_path: Path,
         (["stalls", trace, "--top", "0"], "--top"),
         (["stalls", trace, "--top", "many"], "--top"),
         (["stalls", trace, "--split", "luck"], "--split"),
+        (["stalls", trace, "--split", "model"], f"{trace}: meta.json tells no model"),
     ]
     for args, words in cases:
         assert words in refused(capfd, *args)

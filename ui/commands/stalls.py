@@ -112,9 +112,14 @@ def _rid(opened: "Trace", trace: Path, asked: str) -> int:
 
 
 def _cost_model(opened: "Trace") -> "Cost":
+    """The model and its name. Raises UserError where the trace tells too little for one."""
+    from engine.errors import ConfigError
     from profiler.ledger.split_cost import split_cost
 
-    return split_cost(opened)
+    try:
+        return split_cost(opened)
+    except ConfigError as error:
+        raise UserError(f"{opened.path}: {error}; --split {TOKENS} needs no model") from error
 
 
 def _document(opened: "Trace", asked: _Asked, top: int | None) -> dict[str, Any]:
