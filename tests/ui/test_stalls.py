@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,20 @@ def test_every_sum_in_json_is_the_sum_of_all_gaps(trace: Path, capfd: Capture) -
     assert {each["rid"]: each["cost_ns"] for each in stalls["culprits"]} == costs
     assert sum(each["cost_ns"] for each in stalls["chunks"]) == sum(costs.values())
     assert stalls["provenance"] == open_trace(trace).meta["provenance"]
+
+
+def test_every_key_is_defined_in_the_docs(runs: dict[str, Path], capfd: Capture) -> None:
+    stalls = told(capfd, runs["chunked"], "--request", "decode-1", "--culprit", "long-1")
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert [key for key in sorted(set(keys_of(stalls))) if f"`{key}`" not in text] == []
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """Keys of a document at any depth; those that name a kind or a budget are capitals."""
+    if isinstance(value, dict):
+        yield from (key for key in value if not key.isupper())
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys_of(each)
 
 
 def test_the_wall_is_put_down_to_the_long_prompt(runs: dict[str, Path], capfd: Capture) -> None:
