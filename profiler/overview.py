@@ -7,14 +7,17 @@ from engine.errors import ConfigError
 from profiler.forward_fit_setting import setting_of
 from profiler.ledger.parts import GapDetail
 from profiler.ledger.report import StallReport
+from profiler.ledger.ttft import ttft_ledger
 from profiler.overview_pool import PoolLosses, pool_losses
-from profiler.overview_waits import LongWait, longest_waits
+from profiler.overview_waits import LongWait, longest_waits, queued_behind
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.requests import requests_of
 from profiler.timeline.tiles import Sums
 from profiler.timeline.timeline import Timeline
 
 __all__ = ["Overview", "overview"]
+
+_QUICK_FORWARDS = 200_000  # of more, one request's ledger takes too long for a first picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Overview:
     longest: GapDetail | None  # the gap that stands for `report.longest`
     first_token: LongWait | None  # whose wait is the longest TTFT
     queued: LongWait | None  # whose wait is the longest in the queue
+    behind: tuple[str, ...]  # names of those whose chunks ran meanwhile, most time first
     pool: PoolLosses
     kv_token_bytes: int | None  # of one token on one device
 
@@ -43,9 +47,16 @@ def overview(timeline: Timeline) -> Overview:
         longest=None if longest is None else timeline.gap(longest.rids[0], longest.token_index),
         first_token=first_token,
         queued=queued,
+        behind=_behind(timeline, queued),
         pool=pool_losses(timeline.trace),
         kv_token_bytes=_kv_token_bytes(timeline),
     )
+
+
+def _behind(timeline: Timeline, queued: LongWait | None) -> tuple[str, ...]:
+    if queued is None or timeline.num_forwards > _QUICK_FORWARDS:
+        return ()
+    return queued_behind(ttft_ledger(timeline.trace, queued.rid))
 
 
 def _kv_token_bytes(timeline: Timeline) -> int | None:

@@ -1,4 +1,4 @@
-"""Whose waits a run's longest TTFT and queue time are."""
+"""Whose waits a run's longest TTFT and queue time are, and whose prompts that request queued behind."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.forward_table import UNKNOWN
+from profiler.ledger.ttft_parts import TtftKind, TtftLedger
 from profiler.timeline.kpis import Kpis
 from profiler.timeline.requests import Requests, known
 
-__all__ = ["LongWait", "longest_waits"]
+__all__ = ["LongWait", "longest_waits", "queued_behind"]
 
 Ints = NDArray[np.int64]
+
+_IN_QUEUE = (TtftKind.QUEUED, TtftKind.BLOCKED, TtftKind.DEFERRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,17 @@ def longest_waits(requests: Requests, kpis: Kpis) -> tuple[LongWait | None, Long
     first = _longest(requests, requests.first_token_ns)
     queued = _longest(requests, requests.first_scheduled_ns)
     return _if_equal(first, kpis.ttft_s.max), _if_equal(queued, kpis.queue_longest_s)
+
+
+def queued_behind(ledger: TtftLedger | None) -> tuple[str, ...]:
+    """Names of the requests whose chunks ran while one was in the queue, most time first."""
+    spent: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for part in () if ledger is None else ledger.parts:
+        if part.kind in _IN_QUEUE and part.chunk is not None:
+            spent[part.chunk.rid] = spent.get(part.chunk.rid, 0) + part.part_ns
+            names[part.chunk.rid] = part.chunk.name
+    return tuple(names[rid] for rid in sorted(spent, key=lambda rid: (-spent[rid], rid)))
 
 
 def _longest(requests: Requests, until_ns: Ints) -> LongWait | None:

@@ -13,7 +13,7 @@ from profiler.ledger.report import StallGroup
 from profiler.overview import overview
 from profiler.overview_pool import PoolLosses, pool_losses
 from profiler.overview_price import is_priced, predicted_price
-from profiler.overview_waits import longest_waits
+from profiler.overview_waits import longest_waits, queued_behind
 from profiler.overview_words import effect
 from profiler.price_rows import Options
 from profiler.timeline.requests import requests_of
@@ -94,6 +94,8 @@ def test_who_waited_longest_is_whose_wait_the_number_is(paths: dict[str, Path]) 
     assert (first.name, first.prompt_tokens, first.wait_ns / 1e9) == ("long-1", 1200, kpis.ttft_s.max)
     assert queued is not None
     assert (queued.name, queued.wait_ns / 1e9) == ("short-1", kpis.queue_longest_s)
+    assert overview(timeline).behind == ("long-1",)
+    assert queued_behind(None) == ()
     elsewhere = replace(kpis, ttft_s=replace(kpis.ttft_s, max=99.0))
     assert longest_waits(requests, elsewhere)[0] is None  # rows that say otherwise name nobody
 

@@ -126,6 +126,7 @@ def test_tiles_stand_in_order_and_say_what_the_run_has(runs: tuple[Run, ...]) ->
     assert f"p50 {seconds(told.kpis.itl_s.p50)} · p99 {seconds(told.kpis.itl_s.p99)}" in words(shown[1])
     assert "decode-1–decode-6" in words(shown[1])
     assert "long-1, prompt of 1,200" in words(shown[0])
+    assert "short-1, behind long-1" in words(shown[3])
     assert shown[1].children[1].className == "late"
     assert all(data_of(tile, "metric") in ENTRIES for tile in shown)
 

@@ -62,6 +62,12 @@ def _who(wait: LongWait | None) -> list[str]:
     return [f"{shown(wait.name)}{prompt}"]
 
 
+def _in_queue(told: Overview) -> list[str]:
+    if told.queued is None or not told.behind:
+        return _who(told.queued)
+    return [f"{shown(told.queued.name)}, behind {names_words(told.behind, shown, most=2)}"]
+
+
 def _victims(told: Overview) -> list[str]:
     longest = told.report.longest
     return [] if longest is None else [names_words(longest.names, shown)]
@@ -122,7 +128,7 @@ _TILES = (
         "Queue, longest wait",
         "queue_longest",
         lambda told: seconds(told.kpis.queue_longest_s),
-        lambda told: ["to the first chunk", *_who(told.queued)],
+        lambda told: ["to the first chunk", *_in_queue(told)],
         "no arrival is recorded",
     ),
     _Tile("KV pages, peak use", "kv_pages_peak", _peak, _pages, "no pages are recorded"),
