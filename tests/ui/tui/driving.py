@@ -44,7 +44,7 @@ class Session:
 
     async def answer(self, text: str) -> None:
         """Into the line at the bottom, all at once, then Enter."""
-        self.replay.query_one(Prompt).line.value = text
+        self.app.screen.query_one(Prompt).line.value = text
         await self.press("enter")
 
     def pass_time(self, seconds: float) -> None:
