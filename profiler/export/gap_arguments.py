@@ -31,13 +31,11 @@ def gap_arguments(gap: GapDetail) -> dict[str, Any]:
 
 def costliest_chunks(gap: GapDetail) -> list[Chunk]:
     """Of each culprit the chunk that took most of the gap, the earliest of equals; in order of culprits."""
-    return [
-        max(
-            (chunk for chunk in gap.chunks if chunk.rid == culprit.rid),
-            key=lambda chunk: (chunk.in_gap_ns, -chunk.start_ns),
-        )
-        for culprit in gap.culprits
-    ]
+    most: dict[int, Chunk] = {}
+    for chunk in gap.chunks:
+        if chunk.rid not in most or chunk.in_gap_ns > most[chunk.rid].in_gap_ns:
+            most[chunk.rid] = chunk
+    return [most[culprit.rid] for culprit in gap.culprits]
 
 
 def _text(chunk: Chunk) -> str:
