@@ -16,19 +16,23 @@ from ui.words import plural
 
 __all__ = ["chunk_name", "even_ms", "ledger_table"]
 
-_LAST = (PartKind.OWN_OTHER, PartKind.OWN_DECODE)
+_LAST = frozenset({PartKind.OWN_DECODE, PartKind.OWN_OTHER})
 _NS_PER_MS = 1e6
 
 
 def ledger_table(run: Run, gap: GapDetail, most: int) -> html.Table:
-    """Every part of a gap; of its culprits at most so many, the others in one line."""
+    """Every part of a gap, the largest first; of its culprits at most so many, the others in one line.
+
+    Its own decode forwards stand last, as what would be left.
+    """
     lines = ledger_lines(gap)
     culprits = [line for line in lines if line.name is not None]
-    rest = sorted((line for line in lines if line.name is None), key=_place)
-    rows = [_row(run, gap, line) for line in culprits[:most]]
+    kept = [*culprits[:most], *(line for line in lines if line.name is None)]
+    own = sorted((line for line in kept if line.kind in _LAST), key=lambda line: -line.kind)
+    rows = [_row(run, gap, line) for line in sorted(kept, key=_size) if line not in own]
     if len(culprits) > most:
         rows.append(_others(gap, culprits[most:]))
-    rows += [_row(run, gap, line) for line in rest]
+    rows += [_row(run, gap, line) for line in own]
     return html.Table(
         [html.Tbody(rows), html.Tfoot(_total(gap, lines))],
         className="parts ledger",
@@ -53,9 +57,8 @@ def _chunk_words(number: int, of: int | None) -> str:
     return f"chunk {number}" + (f"/{of}" if of else "")
 
 
-def _place(line: LedgerLine) -> tuple[int, int]:
-    """Own decode last, as what would be left."""
-    return (_LAST.index(line.kind) + 1 if line.kind in _LAST else 0), line.kind
+def _size(line: LedgerLine) -> int:
+    return -line.part_ns
 
 
 def _row(run: Run, gap: GapDetail, line: LedgerLine) -> html.Tr:

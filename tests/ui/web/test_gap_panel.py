@@ -77,6 +77,19 @@ def test_more_culprits_than_there_is_room_for_are_one_line(runs: tuple[Run, ...]
     assert f"{len(gap.culprits) - 1} more culprit" in told
 
 
+@pytest.mark.parametrize("index", range(len(NAMES)))
+def test_the_largest_line_comes_first_and_own_decode_last(runs: tuple[Run, ...], index: int) -> None:
+    gap = worst(runs[index])
+    *told, _total = rows(ledger_table(runs[index], gap, 1))
+    labels = [words(line.children[0]).strip() for line in told]
+    own = [label for label in labels if label in ("own decode", "its other decode forwards")]
+    assert labels[-len(own) :] == own
+    assert labels[-1] == "own decode"
+    others = [line for line in told[: -len(own)] if "more culprit" not in words(line)]
+    sizes = [data_of(line, "ns") for line in others]
+    assert sizes == sorted(sizes, reverse=True)
+
+
 def test_bars_and_lines_lead_to_the_forward_of_their_chunk(runs: tuple[Run, ...]) -> None:
     run, gap = runs[1], worst(runs[1])
     found = links(gap_panel(runs, run, gap))

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.batch import StopReason
-from profiler.findings import Finding, FindingKind, Severity
-from profiler.ledger.parts import GapDetail, PartKind
+from profiler.ledger.parts import GapDetail, Part, PartKind
 from profiler.ledger.ttft_parts import TtftKind, TtftLedger, TtftPart
 from profiler.price_rows import Options
 from profiler.timeline.timeline import Timeline, open_timeline
@@ -16,7 +15,7 @@ from tests.support.price_row import ROW
 from tests.support.three_runs import record_three_runs
 from ui.web.pages import stalls_advice
 from ui.web.pages.saturation_evidence import EvidenceOf
-from ui.web.pages.stalls_advice import FindingOf, advised, change_parts, found
+from ui.web.pages.stalls_advice import MendOf, advised, change_parts
 from ui.web.pages.stalls_rows import MOST_ROWS
 from ui.web.pages.stalls_ttft import TtftOf, ttft_parts
 from ui.web.runs import Run, make_runs
@@ -79,44 +78,28 @@ META = {"engine": {"chunked_prefill_size": 128}}
 
 
 def test_advice_that_cannot_be_given_leaves_the_causes_option(
-    runs: tuple[Run, ...], timelines: list[Timeline], monkeypatch: pytest.MonkeyPatch
+    runs: tuple[Run, ...], timelines: list[Timeline]
 ) -> None:
-    monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: ())
-    told = words(change_parts(runs[1], worst(runs[1]), EvidenceOf(timelines), FindingOf()))
+    told = words(change_parts(runs[1], worst(runs[1]), EvidenceOf(timelines), MendOf()))
     assert "--enable-mixed-chunk" in told
     assert "No other options were tried: " in told
 
 
-def finding(severity: Severity, mend: str | None) -> Finding:
-    return Finding(
-        kind=FindingKind.KV_LIMITED_ADMISSION,
-        severity=severity,
-        title="KV pool full",
-        sentence="It was.",
-        evidence="",
-        numbers={},
-        threshold=("x", 1.0),
-        forward_ids=(),
-        rids=(),
-        mend=mend,
-        option=("--max-total-tokens", "9"),
-        at_ns=None,
-        lost_ns=None,
-    )
+def test_other_causes_than_chunks_need_no_trial(runs: tuple[Run, ...], timelines: list[Timeline]) -> None:
+    gap = worst(runs[1])
+    retracted = replace(gap, parts=(Part(PartKind.RETRACTED, gap.gap_ns, 0),))
+    told = words(change_parts(runs[1], retracted, EvidenceOf(timelines), MendOf()))
+    assert "--schedule-conservativeness" in told
+    assert "tried" not in told
+    idle = replace(gap, parts=(Part(PartKind.IDLE, gap.gap_ns),))
+    assert "No option" in words(change_parts(runs[1], idle, EvidenceOf(timelines), MendOf()))
 
 
-def test_a_finding_that_names_a_mend_comes_before_the_cause(
-    runs: tuple[Run, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = (finding(Severity.BAD, None), finding(Severity.WATCH, "Do this."), finding(Severity.FINE, "No."))
-    monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: told)
-    first = FindingOf()(runs[1])
-    assert first is told[1]
-    assert words(found(runs[1], PartKind.IDLE, first)).split() == ["--max-total-tokens", "9", "Do", "this."]
-    monkeypatch.setattr(stalls_advice, "findings", lambda trace, **known: told[2:])
-    assert FindingOf()(runs[1]) is None
-    assert "No option of the scheduler" in words(found(runs[1], PartKind.IDLE, None))
-    assert "--enable-mixed-chunk" in words(found(runs[1], PartKind.OTHERS_PREFILL, None))
+def test_what_findings_name_is_asked_once(runs: tuple[Run, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    mend_of = MendOf()
+    first = mend_of(runs[1], PartKind.RETRACTED)
+    monkeypatch.setattr(stalls_advice, "for_cause", None)
+    assert mend_of(runs[1], PartKind.RETRACTED) is first
 
 
 class _Choice:

@@ -11,7 +11,7 @@ from profiler.ledger.parts import GapDetail
 from profiler.timeline.timeline import Timeline
 from ui.palette import THEMES
 from ui.web.pages.saturation_evidence import EvidenceOf
-from ui.web.pages.stalls_advice import FindingOf, change_parts
+from ui.web.pages.stalls_advice import MendOf, change_parts
 from ui.web.pages.stalls_gap import GAP_PARTS, gap_parts
 from ui.web.pages.stalls_layout import page
 from ui.web.pages.stalls_report import REPORT_PARTS, report_parts
@@ -97,7 +97,7 @@ def _register_ttft(app: Dash, timelines: Sequence[Timeline], lock: threading.Loc
 
 
 def _register_change(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
-    evidence_of, finding_of = EvidenceOf(timelines), FindingOf()
+    evidence_of, mend_of = EvidenceOf(timelines), MendOf()
 
     @app.callback(
         Output("stalls-change", "children"),
@@ -111,7 +111,7 @@ def _register_change(app: Dash, timelines: Sequence[Timeline], lock: threading.L
         with lock:
             run = make_runs(timelines)[shown["run"]]
             gap = _gap(run, shown)
-        return [] if gap is None else change_parts(run, gap, evidence_of, finding_of)
+        return [] if gap is None else change_parts(run, gap, evidence_of, mend_of)
 
 
 def _gap(run: Run, asked: Asked) -> GapDetail | None:

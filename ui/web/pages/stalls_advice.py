@@ -1,4 +1,4 @@
-"""What would change the chosen gap: advised options and their price, else what a finding or cause says."""
+"""What would change the chosen gap: the advised options and their price, else what its cause says."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,11 @@ from dash import html
 from dash.development.base_component import Component
 
 from profiler.advice import Advice
-from profiler.findings import Finding, Severity, findings
+from profiler.findings import Thresholds
+from profiler.findings.mends import for_cause
+from profiler.findings.run import Run as Found
 from profiler.ledger.parts import GapDetail, PartKind
-from profiler.ledger.why import main_cause, mend
+from profiler.ledger.why import Mend, main_cause, mend
 from profiler.price_rows import Limits, Options, PriceRow
 from traces.reader import open_trace
 from ui.si_words import percent
@@ -19,7 +21,7 @@ from ui.web.pages.saturation_evidence import EvidenceOf
 from ui.web.runs import Run
 from ui.words import UNKNOWN, seconds
 
-__all__ = ["FindingOf", "advised", "change_parts", "found"]
+__all__ = ["MendOf", "advised", "change_parts", "mended"]
 
 _BY_CHUNKS = frozenset(
     {
@@ -35,36 +37,36 @@ _BY_CHUNKS = frozenset(
 _NEAR = 0.005  # a change that rounds to none
 
 
-class FindingOf:
-    """The finding of each run whose mend comes first, kept for as much of it as there is."""
+class MendOf:
+    """What findings of a run would name against a cause, kept for as much of the run as there is."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], Finding | None] = {}
+        self._kept: dict[tuple[str, int, PartKind | None], Mend | None] = {}
 
-    def __call__(self, run: Run) -> Finding | None:
-        """The first that is no praise and names a mend. The trace is opened anew: others read the run's."""
-        key = (str(run.timeline.path), run.timeline.num_forwards)
+    def __call__(self, run: Run, cause: PartKind | None) -> Mend | None:
+        """None where no option is known. The trace is opened anew: others read the run's."""
+        timeline = run.timeline
+        key = (str(timeline.path), timeline.num_forwards, cause)
         if key not in self._kept:
-            told = findings(open_trace(run.timeline.path), stalls=run.timeline.stall_report)
-            mends = (each for each in told if each.mend and each.severity is not Severity.FINE)
-            self._kept[key] = next(mends, None)
+            told = Found(open_trace(timeline.path), Thresholds(), stalls=timeline.stall_report)
+            self._kept[key] = for_cause(told, cause)
         return self._kept[key]
 
 
-def change_parts(run: Run, gap: GapDetail, evidence_of: EvidenceOf, finding_of: FindingOf) -> list[Component]:
+def change_parts(run: Run, gap: GapDetail, evidence_of: EvidenceOf, mend_of: MendOf) -> list[Component]:
     """The advice where it can be given, which takes seconds; else a sentence.
 
     Of a run that grows nothing is tried, as that would be out of date before it is read.
     """
     cause = main_cause(gap)
     if run.timeline.trace.live:
-        return found(run, cause, None)
+        return mended(mend(cause, run.timeline.trace.meta))
     if cause not in _BY_CHUNKS:
-        return found(run, cause, finding_of(run))
+        return mended(mend_of(run, cause))
     advice = evidence_of.advise(run.index, Limits())
     if isinstance(advice, str):
         note = html.P(f"No other options were tried: {advice}.", className="caption")
-        return [*found(run, cause, finding_of(run)), note]
+        return [*mended(mend_of(run, cause)), note]
     return advised(advice, run.timeline.trace.meta)
 
 
@@ -86,12 +88,8 @@ def advised(advice: Advice, meta: Mapping[str, Any]) -> list[Component]:
     return [html.P(arguments), html.Table(html.Tbody(lines), className="change"), _basis(advice)]
 
 
-def found(run: Run, cause: PartKind | None, finding: Finding | None) -> list[Component]:
-    """A finding's mend; without one the option that has to do with the cause."""
-    if finding is not None and finding.mend is not None:
-        option = [html.Code(" ".join(finding.option)), html.Br()] if finding.option else []
-        return [html.P([*option, finding.mend], title=finding.title)]
-    told = mend(cause, run.timeline.trace.meta)
+def mended(told: Mend | None) -> list[Component]:
+    """A sentence with its option."""
     if told is None:
         return [html.P("No option of the scheduler is known to shorten such a gap.", className="muted")]
     option = [html.Code(" ".join(told.option)), html.Br()] if told.option else []

@@ -30,7 +30,7 @@ GAP_PARTS = {
 }
 """Every part of the page that depends on the gap, and the property that holds it."""
 
-_MOST_CULPRITS = 12
+_MOST_CULPRITS = 10
 _MOST_CHUNKS = 32
 
 

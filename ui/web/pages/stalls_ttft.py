@@ -136,7 +136,7 @@ def _blocked(ledger: TtftLedger) -> str:
     told = [", ".join(dict.fromkeys(_budget(line.budget) for line in lines))]
     behind = dict.fromkeys(line.behind for line in lines if line.behind is not None)
     if behind:
-        told.append(f"behind {names_words(tuple(behind), shown, 2)}")
+        told.append(f"behind {names_words(tuple(behind), shown, 1)}")
     if ledger.holders:
         told.append(f"held by {names_words([each.name for each in ledger.holders], shown, 2)}")
     return ", ".join(told)
