@@ -116,7 +116,7 @@ def _note(chunks: tuple[Chunk, ...], chosen: Chunk | None) -> str:
     own = [chunk for chunk in chunks if chunk.rid == chosen.rid]
     size = chosen.extend_end - chosen.prefix_len
     if len(own) < 3:
-        return f"{words.plural(size, 'token')} behind {words.count(chosen.prefix_len)}"
+        return f"{words.plural(size, 'token')}, prefix {words.count(chosen.prefix_len)}"
     sizes = {chunk.extend_end - chunk.prefix_len for chunk in own[:-1]}
     each = f"{max(sizes):,} tokens each" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,} tokens"
     grows = own[-2].in_gap_ns > _GROWS * own[0].in_gap_ns

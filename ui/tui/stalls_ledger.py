@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from profiler.ledger.lines import LedgerLine, ledger_lines
-from profiler.ledger.parts import GapDetail, PartKind
+from profiler.ledger.parts import DEVICE_KINDS, HOST_KINDS, GapDetail, PartKind
 from ui import words
 from ui.part_words import PART_WORDS, CauseGroup, cause_of
 from ui.tui.ink import Ink
@@ -68,7 +68,10 @@ class _Columns:
 
 
 def _others(lines: Sequence[LedgerLine]) -> list[_Row]:
-    return [_row(line) for line in lines if line.kind not in _OWN]
+    """Device time that went to others, most first; then what no forward holds."""
+    device = [line for line in lines if line.kind in DEVICE_KINDS and line.kind not in _OWN]
+    rest = (line for line in lines if line.kind in HOST_KINDS)
+    return [_row(line) for line in (*sorted(device, key=lambda line: -line.part_ns), *rest)]
 
 
 def _own(lines: Sequence[LedgerLine]) -> list[_Row]:
