@@ -9,7 +9,7 @@ from profiler.forward_table import ForwardTable
 from profiler.ledger.forward_times import ForwardTimes
 from profiler.ledger.gap_pairs import BlockGaps, GapPairs, UnusualGaps
 from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Span
-from profiler.ledger.members import Members, next_row, own_rows
+from profiler.ledger.members import Members, own_rows
 from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.pair_parts import pair_parts
 from profiler.ledger.parts import PartKind
@@ -20,7 +20,6 @@ from profiler.ledger.unusual_gaps import GapSums, gap_sums
 from profiler.ledger.usual_gaps import UsualGaps
 from profiler.ledger.victims import VictimSums
 from profiler.ledger.worst_pairs import WorstPairs
-from profiler.tables import TraceLike
 
 __all__ = ["Collected"]
 
@@ -37,7 +36,6 @@ class Collected:
         self._forwards, self._times, self._time = forwards, times, time
         self._worst = (WorstPairs(top), WorstPairs(top), WorstPairs(1))  # by lateness, sum of it, length
         self._odd: list[UnusualGaps] = []
-        self._in_device = _in_device(times, time)
 
     def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> TtftRows:
         """Count the usual gaps; returns the rows that the unusual ones, and first tokens, ask for."""
@@ -57,12 +55,17 @@ class Collected:
         lost.add(parts.late_ns * gaps.count, gaps.before, gaps.own)
         longest.add(parts.gap_ns, gaps.before, gaps.own)
 
-    def unusual(self, source: LedgerSource, special: SpecialRows) -> Iterator[GapSums]:
+    @property
+    def out_of_order(self) -> int:
+        """How many gaps are of forwards that did not run one after another: each is read by itself."""
+        return sum(int((~gaps.in_order).sum()) for gaps in self._odd)
+
+    def unusual(self, source: LedgerSource, special: SpecialRows, members: Members) -> Iterator[GapSums]:
         """The unusual gaps taken apart, each counted among victims and candidates when it is given."""
         late, lost, longest = self._worst
         for gaps in self._odd:
             for at in range(len(gaps.rid)):
-                gap = gap_sums(source, *self._odd_gap(gaps, at, special))
+                gap = gap_sums(source, *self._odd_gap(gaps, at, special, members))
                 one = [np.array([n]) for n in (gap.span.rid, gaps.token_index[at], gap.gap_ns, gap.late_ns)]
                 self.victims.add(*one)
                 place = (gaps.before[at : at + 1], gaps.own[at : at + 1])
@@ -71,29 +74,23 @@ class Collected:
                 longest.add(one[2], *place)
                 yield gap
 
-    def _odd_gap(self, gaps: UnusualGaps, at: int, special: SpecialRows) -> tuple[Span, list[OwnRow]]:
+    def _odd_gap(
+        self, gaps: UnusualGaps, at: int, special: SpecialRows, members: Members
+    ) -> tuple[Span, list[OwnRow]]:
         rid, before, own = int(gaps.rid[at]), int(gaps.before[at]), int(gaps.own[at])
-        rows = own_rows(special, rid, before, own, int(gaps.own_role[at]))
-        if gaps.in_next[at]:
-            rows += next_row(special, rid, int(self._in_device[own]))
+        if gaps.in_order[at]:
+            ahead = int(self._time.position[self._times.ahead[own]]) if gaps.in_next[at] else None
+            rows = own_rows(special, rid, before, OwnRow(own, int(gaps.own_role[at]), -1), ahead)
+        else:
+            rows = members.rows_of(rid, before, own)
         start_ns, end_ns = int(self._times.t_ns[before]), int(self._times.t_ns[own])
         return Span(rid, int(self._forwards.rank[own]), start_ns, end_ns, own), rows
 
-    def worst(
-        self, trace: TraceLike, source: LedgerSource, special: SpecialRows
-    ) -> list[tuple[int, GapSums]]:
+    def worst(self, source: LedgerSource, members: Members) -> list[tuple[int, GapSums]]:
         """All gaps between the pairs of forwards that are worth a look, with their token indices."""
-        members = Members(trace, self._forwards, special, self._in_device)
         wanted = sorted({pair for worst in self._worst for pair in worst.pairs()})
         return [
             (index, gap_sums(source, span, rows))
             for before, own in wanted
             for index, span, rows in members.between(before, own)
         ]
-
-
-def _in_device(times: ForwardTimes, time: RankTime) -> Ints:
-    """(forwards,) the forward that the device runs at each one's result; -1 is none."""
-    if not len(time.position):
-        return np.full(len(times.t_ns), -1, dtype=np.int64)
-    return np.where(times.straddles >= 0, time.position[times.straddles], -1)

@@ -18,7 +18,8 @@ Ints = NDArray[np.int64]
 class ForwardTimes:
     """(forwards,) columns of a trace of one rank. An interval is one of `RankTime.device`; -1 is none.
 
-    `starts_after` counts the intervals that start before the result, `straddles` is the one that holds it.
+    `started` counts the intervals that start before the result, `straddles` is the one that holds it, `ahead`
+    the last to start before it, if it starts after the forward's own: a forward launched ahead.
     """
 
     t_ns: Ints  # when its result was processed; UNKNOWN_TIME where that is not known
@@ -28,8 +29,9 @@ class ForwardTimes:
     extra_unknown: NDArray[np.bool_]
     mode: Ints  # index into `MODES`
     interval: Ints  # its own
-    starts_after: Ints
+    started: Ints
     straddles: Ints
+    ahead: Ints
     device_ns: Ints  # (forwards, modes) before its result
     host_ns: Ints  # (forwards, kinds) before its result
     late_result: NDArray[np.bool_]  # whether its device time ends by its result
@@ -42,8 +44,8 @@ class ForwardTimes:
         interval = np.full(len(forwards), -1)
         interval[time.position] = np.arange(len(time.position))
         start_ns[time.position], end_ns[time.position] = time.device.start_ns, time.device.end_ns
-        starts_after = np.searchsorted(time.device.start_ns, t_ns, side="left")
-        before = starts_after - 1
+        started = np.searchsorted(time.device.start_ns, t_ns, side="left")
+        before = started - 1
         ends = time.device.end_ns[before] if len(time.device.end_ns) else np.zeros(len(forwards), np.int64)
         mixed = forwards.mode == ForwardMode.MIXED.value
         unknown = mixed & (mixed_extra_ns == UNKNOWN)
@@ -56,8 +58,9 @@ class ForwardTimes:
             extra_unknown=unknown,
             mode=np.searchsorted(MODES, forwards.mode),
             interval=interval,
-            starts_after=starts_after,
+            started=started,
             straddles=np.where((before >= 0) & (ends > t_ns), before, -1),
+            ahead=np.where((before > interval) & ((interval >= 0) | (ends > t_ns)), before, -1),
             device_ns=time.device_until(t_ns),
             host_ns=time.host_until(t_ns),
             late_result=(end_ns <= t_ns) & (t_ns != UNKNOWN_TIME),

@@ -36,7 +36,7 @@ class BlockGaps:
     pair: Ints  # which one each lies between
     before: Ints  # (pairs,) position of the forward of the earlier token
     own: Ints  # (pairs,) and of the later one
-    in_next: Bools  # (pairs,) whether they have a row in the forward that holds the later token's time
+    in_next: Bools  # (pairs,) whether they have a row in the forward launched ahead, before the later token
     count: Ints  # (pairs,)
 
 
@@ -50,6 +50,7 @@ class UnusualGaps:
     own: Ints
     own_role: Ints
     in_next: Bools
+    in_order: Bools  # whether no other rows of the request than those between the two tokens can matter
 
 
 class GapPairs:
@@ -102,12 +103,10 @@ class GapPairs:
         rid, own, before, role = rid[gaps], forward[gaps], before[gaps], role[gaps]
         following, index = following[gaps], index[gaps]
         in_next = self._in_next(own, following)
-        usual = alone[gaps] & (role == Role.DECODE.value) & self._in_order(before, own, following)
-        usual &= ~self._held_in(rid, before, own)
-        odd = ~usual
-        unusual = UnusualGaps(
-            rid[odd], index[odd], before[odd], own[odd], role[odd].astype(np.int64), in_next[odd]
-        )
+        in_order = self._in_order(before, own, following, in_next)
+        usual = alone[gaps] & (role == Role.DECODE.value) & in_order & ~self._held_in(rid, before, own)
+        columns = (rid, index, before, own, role.astype(np.int64), in_next, in_order)
+        unusual = UnusualGaps(*(column[~usual] for column in columns))
         return _paired(rid[usual], index[usual], before[usual], own[usual], in_next[usual]), unusual
 
     def _grow(self, rows: RowBlock, ahead: RowBlock) -> None:
@@ -151,16 +150,16 @@ class GapPairs:
         self._token_index[who[here]] = index[last[here]]
 
     def _in_next(self, own: Ints, following: Ints) -> Bools:
-        straddles = self._times.straddles[own]
-        found: Bools = (following >= 0) & (straddles >= 0) & (self._times.interval[following] == straddles)
+        ahead = self._times.ahead[own]
+        found: Bools = (following >= 0) & (ahead >= 0) & (self._times.interval[following] == ahead)
         return found
 
-    def _in_order(self, before: Ints, own: Ints, following: Ints) -> Bools:
-        """Whether forwards ran as they do on one stream: one after another, each before its result."""
+    def _in_order(self, before: Ints, own: Ints, following: Ints, in_next: Bools) -> Bools:
+        """Whether forwards ran one after another, each before its result, at most one launched ahead."""
         times = self._times
-        next_in_gap = (following >= 0) & (times.interval[following] >= 0)
-        next_in_gap &= times.end_ns[following] <= times.t_ns[own]
-        return times.late_result[before] & times.late_result[own] & ~next_in_gap
+        ran = (following >= 0) & (times.interval[following] >= 0)
+        begun = ran & (times.start_ns[following] < times.t_ns[own])
+        return times.late_result[before] & times.late_result[own] & (in_next | ~begun)
 
     def _held_in(self, rid: Ints, before: Ints, own: Ints) -> Bools:
         if not len(self._held):

@@ -43,9 +43,7 @@ class PairParts:
     late_ns: Ints
     cause: Ints  # PartKind
     own_from_ns: Ints  # where the own forward's device time in the gap begins
-    next_from_ns: (
-        Ints  # and that of the one which holds the later token's time, if they have a row in it
-    )
+    next_from_ns: Ints  # and that of the one launched ahead, if they have a row in it
     own_extra: Extras
     next_extra: Extras
 
@@ -53,8 +51,8 @@ class PairParts:
 def pair_parts(times: ForwardTimes, position: Ints, before: Ints, own: Ints, in_next: Bools) -> PairParts:
     """Parts of gaps from the token of forward `before` to that of `own`.
 
-    `position` are the forwards of the device intervals; `in_next` says who has a row in the forward that runs
-    when the later token comes.
+    `position` are the forwards of the device intervals; `in_next` says who has a row in the forward that was
+    launched ahead and started before the later token came.
     """
     start_ns, end_ns = times.t_ns[before], times.t_ns[own]
     pairs = np.arange(len(own))
@@ -62,11 +60,12 @@ def pair_parts(times: ForwardTimes, position: Ints, before: Ints, own: Ints, in_
     own_from = np.minimum(np.maximum(times.start_ns[own], start_ns), times.end_ns[own])
     own_from = np.where(times.end_ns[own] > start_ns, own_from, times.end_ns[own])
     device[pairs, times.mode[own]] -= times.end_ns[own] - own_from
-    following = position[times.straddles[own]] if len(position) else np.zeros(len(own), dtype=np.int64)
-    next_from = np.where(in_next, np.maximum(times.start_ns[following], start_ns), end_ns)
-    device[pairs, times.mode[following]] -= end_ns - next_from
+    following = position[times.ahead[own]] if len(position) else np.zeros(len(own), dtype=np.int64)
+    next_until = np.where(in_next, np.minimum(times.end_ns[following], end_ns), end_ns)
+    next_from = np.where(in_next, np.maximum(times.start_ns[following], start_ns), next_until)
+    device[pairs, times.mode[following]] -= next_until - next_from
     own_extra = _extras(times, own, own_from, times.end_ns[own])
-    next_extra = _extras(times, following, next_from, end_ns)
+    next_extra = _extras(times, following, next_from, next_until)
     ns = np.zeros((len(own), len(PartKind)), dtype=np.int64)
     for column, mode in enumerate(MODES):
         ns[:, _OTHERS[mode]] += device[:, column]

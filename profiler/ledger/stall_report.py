@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.forward_positions import ForwardPositions
 from profiler.forward_table import ForwardTable, forward_table
 from profiler.ledger.charges import ChunkCharges, charge, joined
 from profiler.ledger.chunk_rows import ChunkRows
@@ -12,6 +13,7 @@ from profiler.ledger.forward_times import ForwardTimes
 from profiler.ledger.gap_pairs import GapPairs
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.held_back import HeldBack, held_back
+from profiler.ledger.members import Members
 from profiler.ledger.parts import OWN_KINDS
 from profiler.ledger.rank_time import RankTime, rank_times
 from profiler.ledger.report import StallReport
@@ -30,6 +32,8 @@ from profiler.tables import TraceLike, request_names
 __all__ = ["both_reports", "stall_report"]
 
 Ints = NDArray[np.int64]
+
+_MOST_OUT_OF_ORDER = 1000  # gaps read by themselves; of more all gaps are taken apart with all rows in memory
 
 
 def stall_report(
@@ -76,10 +80,13 @@ def _one_pass(
     times, held = rank_times(trace, forwards), held_back(trace, forwards)
     (time,) = times.values()
     collected, rows = _collect(trace, forwards, ForwardTimes.of(forwards, time, extras), time, held, top)
+    if collected.out_of_order > _MOST_OUT_OF_ORDER:
+        return every_gap(trace, forwards, extras, split), rows
     chunks = ChunkRows.of_rows(rows.special)
+    members = Members(trace, forwards, ForwardPositions(forwards.forward_id), time)
     source = LedgerSource(forwards, times, chunks, split_of(trace, forwards, chunks, split), extras, held)
     unusual = UnusualSums(len(chunks))
-    for gap in collected.unusual(source, rows.special):
+    for gap in collected.unusual(source, rows.special, members):
         unusual.add(gap)
     stretches = joined(collected.usual.stretches())
     usual = charge(stretches.some(~np.isin(stretches.kind, OWN_KINDS)), chunks, source.split)
@@ -94,7 +101,7 @@ def _one_pass(
         ),
         stretches=joined([stretches, unusual.stretches()]),
         host_over=collected.usual.host_over,
-        worst=collected.worst(trace, source, rows.special),
+        worst=collected.worst(source, members),
     )
     return sums, rows
 

@@ -36,7 +36,7 @@ class UsualGaps:
         np.add.at(self._opened, before, count)
         np.add.at(self._closed, own, count)
         inside = times.straddles[before]
-        first, last = times.starts_after[before], _ended(times, own)
+        first, last = times.started[before], _ended(times, own)
         apart = last >= first  # else the gap lies inside one interval
         np.add.at(self._steps, first[apart], count[apart])
         np.add.at(self._steps, last[apart], -count[apart])
@@ -44,6 +44,8 @@ class UsualGaps:
         ran = at >= 0
         whole = apart & ran & (at >= first) & (at < last)
         np.add.at(self._own, at[whole], count[whole])
+        next_whole = apart & gaps.in_next & (times.straddles[own] < 0)
+        np.add.at(self._own, times.ahead[own[next_whole]], count[next_whole])
         others_first = apart & (inside >= 0) & (at != inside)
         np.add.at(self._tails, before[others_first], count[others_first])
         others_last = apart & (times.straddles[own] >= 0) & ~gaps.in_next
@@ -57,7 +59,7 @@ class UsualGaps:
     def _ride(self, gaps: BlockGaps, parts: PairParts) -> None:
         """The stretches in which the requests decode themselves, with what others' chunks cost there."""
         position = self._time.position
-        following = position[self._times.straddles[gaps.own]] if len(position) else gaps.own
+        following = position[self._times.ahead[gaps.own]] if len(position) else gaps.own
         for forward, from_ns, extra, alone in (
             (gaps.own, parts.own_from_ns, parts.own_extra, PartKind.OWN_DECODE),
             (following, parts.next_from_ns, parts.next_extra, PartKind.OWN_OTHER),
@@ -106,7 +108,7 @@ class UsualGaps:
 
 def _ended(times: ForwardTimes, forward: Ints) -> Ints:
     """How many device intervals have ended by the result of each forward."""
-    return times.starts_after[forward] - (times.straddles[forward] >= 0)
+    return times.started[forward] - (times.straddles[forward] >= 0)
 
 
 def _ridden(from_ns: Ints, extra: Extras, alone: PartKind) -> list[tuple[Ints, Ints, Ints]]:
