@@ -122,22 +122,22 @@ class _Requests:
             yield Instant(track, "first token" if first else "token", t_ns, args)
 
     def _arrows_to(self, detail: GapDetail) -> Iterator[Flow]:
-        """One from each culprit whose costliest chunk is drawn: from just after that to just after the own
-        forward's start."""
+        """One from each culprit: from just after its costliest chunk's start to just after the own forward's.
+
+        None from what is not drawn, nor from what began only after the own forward: it made nothing late.
+        """
         own = self._forwards.position(detail.own_forward_id)
         if own is None:
             return
         start_ns, end_ns = self._forwards.interval(own)
         for chunk in costliest_chunks(detail):
-            if chunk.rid in self._orders and self._forwards.position(chunk.forward_id) is not None:
-                yield Flow(
-                    next(self._arrows),
-                    _ARROW,
-                    self._track(chunk.rid, chunk.forward_id),
-                    min(chunk.start_ns + 1, chunk.end_ns),
-                    self._track(detail.rid, detail.own_forward_id),
-                    min(start_ns + 2, end_ns),  # later than its source, which may be in the same forward
-                )
+            drawn = chunk.rid in self._orders and self._forwards.position(chunk.forward_id) is not None
+            source_ns = min(chunk.start_ns + 1, chunk.end_ns)
+            target_ns = max(min(start_ns + 2, end_ns), source_ns + 1)  # later than its source
+            if drawn and target_ns <= end_ns:
+                source = self._track(chunk.rid, chunk.forward_id)
+                target = self._track(detail.rid, detail.own_forward_id)
+                yield Flow(next(self._arrows), _ARROW, source, source_ns, target, target_ns)
 
     def _of(self, lane: Lane, kind: LaneKind) -> Iterator[int]:
         """Positions of the items of one kind that begin within the range or before it."""

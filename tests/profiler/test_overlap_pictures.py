@@ -54,3 +54,6 @@ def test_exported_spans_nest(scenario: tuple[EngineConfig, list[Arrival]]) -> No
         chrome = read_chrome(written)
         assert_nested(chrome.of("X"))
         assert len(chrome.slices_on("forwards")) == trace.table("forwards").num_rows
+        ends = {event["id"]: event["ts"] for event in chrome.of("f")}
+        assert all(event["ts"] < ends.pop(event["id"]) for event in chrome.of("s"))
+        assert not ends

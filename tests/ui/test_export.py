@@ -277,6 +277,26 @@ def test_ranks_are_processes(tmp_path: Path, capfd: Capture) -> None:
     assert_nested(chrome.of("X"))
 
 
+def test_no_arrow_leads_back_from_a_chunk_that_began_after_the_own_forward(
+    tmp_path: Path, capfd: Capture
+) -> None:
+    """The result of forward 3 is processed while a launched prompt runs already."""
+    trace = tmp_path / "t.chunkscope"
+    late = forward(3, 300, 400, decode_tokens=1) | {"result_end_ns": 900}
+    with TraceWriter(trace, {}) as writer:
+        begun = [forward(i, 100 * i, 100 * i + 100, decode_tokens=1) for i in range(3)]
+        append(writer, "forwards", [*begun, late, forward(4, 410, 950, ForwardMode.EXTEND, extend_tokens=8)])
+        append(
+            writer, "rows", [*(decode_row(i, 0, i) for i in range(4)), extend_row(4, 1, 8, 0, prefix_len=0)]
+        )
+        append(writer, "requests", [request(0), request(1)])
+    (tmp_path / "out").mkdir()
+    chrome = exported(capfd, trace, tmp_path / "out" / "t.json")
+    [ledger] = [e["args"] for e in chrome.slices_on("r0") if "ledger_ns" in e.get("args", {})]
+    assert ledger["ledger_ns"] == {"own decode": 100, "others' prefill": 490, "not told": 10}
+    assert not chrome.of("s")
+
+
 def append(writer: TraceWriter, table: str, rows: list[dict[str, Any]]) -> None:
     columns = {key: [row.get(key) for row in rows] for key in {key for row in rows for key in row}}
     writer.append(table, columns, len(rows))
