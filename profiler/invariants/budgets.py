@@ -32,38 +32,35 @@ deducted = pl.col("mixed_deducted_tokens")
 def _begin(tables: Tables) -> Finding | str:
     """The input and chunk budgets begin at their options less the decode rows of a mixed forward.
 
-    Those are the running requests, with those that gave way while requests were admitted.
+    Those are the running requests, with those that gave way while requests were admitted; where these gave
+    way in a round before, which planned no forward, without them.
     """
     why_not = untold_options(tables, "max_prefill_tokens", "chunked_prefill_size", "enable_mixed_chunk")
     if why_not is not None:
         return why_not
     chunk = tables.option("chunked_prefill_size")
-    mixes = pl.lit(bool(tables.option("enable_mixed_chunk")))
     whole_chunk = pl.lit(None if chunk == CHUNKING_OFF else chunk, dtype=pl.Int64)
+    riding = pl.col("running_reqs") if tables.option("enable_mixed_chunk") else pl.lit(0, pl.Int64)
+    gave_way = pl.col("preempted") if tables.option("enable_mixed_chunk") else pl.lit(0, pl.Int64)
     forwards = _with_preemptions(tables, tables.decided).with_columns(
-        expected_deducted=pl.when(mixes).then(pl.col("running_reqs") + pl.col("preempted")).otherwise(0),
-    )
-    forwards = forwards.with_columns(
-        expected_input=tables.option("max_prefill_tokens") - pl.col("expected_deducted"),
-        expected_chunk=whole_chunk - pl.col("expected_deducted"),
+        riding=riding,
+        gave_way=gave_way,
+        expected_input=tables.option("max_prefill_tokens") - deducted,
+        expected_chunk=whole_chunk - deducted,
     )
     wrong = (
-        deducted.ne_missing(pl.col("expected_deducted"))
+        ~deducted.is_between(pl.col("riding"), pl.col("riding") + pl.col("gave_way")).fill_null(False)
         | START["input"].ne_missing(pl.col("expected_input"))
         | START["chunk"].ne_missing(pl.col("expected_chunk"))
     )
     told = pl.any_horizontal(pl.col(name).is_not_null() for name in COLUMNS)
     broken = forwards.filter(pl.when(admits).then(wrong).otherwise(told))
-    return Finding(
-        len(forwards),
-        broken.select(
-            "forward_id",
-            "mode",
-            *("mixed_deducted_tokens", "expected_deducted"),
-            *("input_budget_start_tokens", "expected_input"),
-            *("chunk_budget_start_tokens", "expected_chunk"),
-        ),
+    shown = (
+        *("mode", "mixed_deducted_tokens", "riding", "gave_way"),
+        *("input_budget_start_tokens", "expected_input"),
+        *("chunk_budget_start_tokens", "expected_chunk"),
     )
+    return Finding(len(forwards), broken.select("forward_id", *shown))
 
 
 def _charged(tables: Tables) -> Finding | str:
@@ -168,7 +165,7 @@ def _stops(tables: Tables) -> Finding:
     cuts = END["chunk"].is_not_null()
     wrong = (
         (blocked.is_null() != is_empty)
-        | (is_empty & (waiting != pl.col("preempted")))
+        | (is_empty & (waiting > pl.col("preempted")))
         | (~is_empty & (waiting < 1))
         | ((reason == StopReason.CHUNK.value) & (END["chunk"].fill_null(1) > 0))
         | ((reason == StopReason.INPUT.value) & cuts & (END["input"] > 0))

@@ -112,19 +112,22 @@ def _ends(tables: Tables) -> pl.DataFrame:
 
 
 def _as_left(tables: Tables) -> Finding | str:
-    """After the last result, if by then every request had ended."""
+    """As many of each kind; requests that ended after the last result have given pages back since then."""
     pool = tables.meta.get("pool_at_end")
     if not isinstance(pool, Mapping) or not all(isinstance(pool.get(kind), int) for kind in KINDS):
         return "meta.json does not say how the pool was left (pool_at_end)"
-    last_ns = tables.forwards["result_end_ns"].max()
-    ended_later = tables.requests.filter((pl.col("finish_ns").is_null()) | (pl.col("finish_ns") > last_ns))
-    if len(ended_later):
-        return f"{len(ended_later)} requests had not ended when the last result was processed"
-    totals = tables.page_replay.totals.group_by("rank", maintain_order=True).last()
-    left = totals.with_columns(pl.lit(pool[kind], pl.Int64).alias(f"left_{kind}") for kind in KINDS)
-    wrong = pl.any_horizontal(pl.col(f"owned_{kind}") != pl.col(f"left_{kind}") for kind in KINDS)
+    last_ns = pl.lit(tables.forwards["result_end_ns"].max(), pl.Int64)
+    ended_since = tables.requests.select((pl.col("finish_ns") > last_ns).fill_null(True).any()).item()
+    told = tables.page_replay.totals.group_by("rank", maintain_order=True).last()
+    told = told.with_columns(pl.lit(pool[kind], pl.Int64).alias(f"left_{kind}") for kind in KINDS)
+    owned, left = ({kind: pl.col(f"{what}_{kind}") for kind in KINDS} for what in ("owned", "left"))
+    fewer = (left["free"] < owned["free"]) | (
+        left["evictable"] + left["protected"] > owned["evictable"] + owned["protected"]
+    )
+    other = pl.any_horizontal(owned[kind] != left[kind] for kind in KINDS)
+    broken = told.filter(fewer if ended_since else other)
     shown = [name for kind in KINDS for name in (f"owned_{kind}", f"left_{kind}")]
-    return Finding(len(left), left.filter(wrong).select("forward_id", *shown))
+    return Finding(len(told), broken.select("forward_id", *shown))
 
 
 _PAGES = ("pages.first_page", "pages.num_pages", "pages.owner", "forwards.pages_total")
