@@ -1,6 +1,7 @@
 """Holds every gap of a trace, and its stall report, against the oracle of the ledger."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from profiler.forward_table import forward_table
 from profiler.ledger.chunk_rows import ChunkRows
@@ -18,7 +19,7 @@ from tests.support import oracle_sums
 from tests.support.ledger_oracle import LedgerOracle, PartKey
 from tests.support.oracle_sums import OracleGroup
 
-__all__ = ["gap_reader", "gaps_agree", "ledgers_agree", "parts_of", "report_agrees"]
+__all__ = ["ALL", "gap_reader", "gaps_agree", "ledgers_agree", "parts_of", "report_agrees"]
 
 ALL = 10**6
 Group = tuple[int, int, int, str, tuple[int, ...], int, int, int, dict[str, int]]
@@ -34,11 +35,13 @@ def gap_reader(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = No
     return GapReader(source, rows.only, lambda rid: names.get(rid, str(rid)))
 
 
-def ledgers_agree(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = None) -> Counter[str]:
+def ledgers_agree(
+    trace: TraceLike, split: tuple[str, ForwardCostModel] | None = None, tops: Iterable[int] = (ALL,)
+) -> Counter[str]:
     """Asserts that every gap and all sums are the oracle's; how many parts of each kind there are."""
     oracle = LedgerOracle(trace, split and split[1].seconds)
     kinds = gaps_agree(trace, oracle, split)
-    for top in (2, ALL):
+    for top in tops:
         report_agrees(stall_report(trace, top, split), oracle, top)
     return kinds
 

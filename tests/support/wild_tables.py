@@ -28,16 +28,20 @@ class _Request:
     rid: int
     attempt: int = 0
     gone: bool = False  # gave its KV back, and had no chunk since
+    decodes: bool = False
     next_token: int = 0
     last: dict[str, Any] | None = None  # its last row, and when the result of that was known
     last_result_ns: int = 0
 
 
-def wild_tables(rng: Random) -> dict[str, Rows]:
-    """New tables; `rng` decides everything."""
-    tables = _tables(rng)
+def wild_tables(rng: Random, *, orderly: bool = False) -> dict[str, Rows]:
+    """New tables; `rng` decides everything.
+
+    Orderly ones are of one device queue and of requests whose chunks come before their decodes.
+    """
+    tables = _tables(rng, orderly)
     if rng.random() < 0.3:
-        for forward, times in zip(tables["forwards"][:], _times(rng), strict=True):
+        for forward, times in zip(tables["forwards"][:], _times(rng, orderly), strict=True):
             at = {**times, "forward_id": forward["forward_id"] + FORWARDS, "rank": 1}
             tables["forwards"].append({**forward, **at})
         tables["rows"] += [
@@ -49,18 +53,18 @@ def wild_tables(rng: Random) -> dict[str, Rows]:
     return tables
 
 
-def _tables(rng: Random) -> dict[str, Rows]:
+def _tables(rng: Random, orderly: bool) -> dict[str, Rows]:
     """Those of one rank."""
     forwards, rows, events = [], [], []
     requests = [_Request(rid) for rid in range(REQUESTS)]
-    for forward_id, times in enumerate(_times(rng)):
+    for forward_id, times in enumerate(_times(rng, orderly)):
         mode = rng.choice([*ForwardMode, ForwardMode.DECODE]).value if rng.random() < 0.97 else None
         forward = {"forward_id": forward_id, "rank": 0, "mode": mode, **times}
         mine = []
         for each in requests:
             if not each.gone and rng.random() < 0.1:
                 events.append(_give_back(rng, forward, each))
-            elif (row := _row(rng, forward, each)) is not None:
+            elif (row := _row(rng, forward, each, orderly)) is not None:
                 mine.append(row)
             else:
                 events += _held_back(rng, forward, each.rid)
@@ -71,12 +75,12 @@ def _tables(rng: Random) -> dict[str, Rows]:
     return {"forwards": forwards, "rows": rows, "events": events, "requests": known}
 
 
-def _times(rng: Random) -> list[dict[str, int]]:
+def _times(rng: Random, orderly: bool) -> list[dict[str, int]]:
     """Those of each forward: the host's in the order of a plain or an overlapped loop.
 
-    The device's lie between launch and result; starts and ends may keep to the order of forwards or not.
+    The device's lie between launch and result, and orderly ones start and end in the order of forwards.
     """
-    ahead, in_order = rng.choice([0, 1]), rng.choice([False, True, True])
+    ahead = rng.choice([0, 1])
     now, start, end, times = 0, 0, 0, [[0] * len(TIMES) for _ in range(FORWARDS)]
     for step in range(FORWARDS + ahead):
         for forward, edges in ((step, range(4)), (step - ahead, (6, 7))):
@@ -86,7 +90,7 @@ def _times(rng: Random) -> list[dict[str, int]]:
                     times[forward][edge] = now
     for each in times:
         each[4:6] = sorted(rng.randint(each[3], each[7]) for _ in range(2))
-        if in_order:
+        if orderly:
             start, end = max(start, each[4]), max(end, each[5])
             each[4:6] = start, max(start, end)
     return [dict(zip(TIMES, each, strict=True)) for each in times]
@@ -97,7 +101,7 @@ def _give_back(rng: Random, forward: dict[str, Any], request: _Request) -> dict[
     kind = rng.choice([EventKind.RETRACT, EventKind.PREEMPT])
     at_ns = rng.randint(forward["plan_start_ns"], forward["plan_end_ns"])
     attempt = rng.choice([request.attempt, request.attempt, None])
-    request.attempt, request.gone = request.attempt + 1, True
+    request.attempt, request.gone, request.decodes = request.attempt + 1, True, False
     last = request.last
     if last is not None and last["outcome"] == Outcome.EMITTED.value and request.last_result_ns >= at_ns:
         last.update(outcome=Outcome.RETRACTED.value, token_index=None)
@@ -105,19 +109,23 @@ def _give_back(rng: Random, forward: dict[str, Any], request: _Request) -> dict[
     return event(at_ns, request.rid, kind, attempt=attempt)
 
 
-def _row(rng: Random, forward: dict[str, Any], request: _Request) -> dict[str, Any] | None:
+def _row(rng: Random, forward: dict[str, Any], request: _Request, orderly: bool) -> dict[str, Any] | None:
     """What a request has in a forward; one that gave its KV back has a chunk next."""
     if rng.random() < 0.35:
         return None
     prompts = {ForwardMode.EXTEND.value: 1.0, ForwardMode.MIXED.value: 0.5}.get(forward["mode"], 0.0)
     role, tokens = Role.DECODE, 1
-    if rng.random() < prompts:
+    if orderly and request.decodes:
+        if forward["mode"] == ForwardMode.EXTEND.value:
+            return None
+    elif rng.random() < prompts:
         role, tokens = rng.choice([Role.WHOLE, Role.FIRST, Role.MIDDLE, Role.LAST]), rng.randint(0, 40)
     elif request.gone:
         return None
     gave = role not in (Role.FIRST, Role.MIDDLE) and rng.random() < 0.9
     prefix, index = rng.randint(0, 50), request.next_token
     request.gone = False
+    request.decodes = role in (Role.WHOLE, Role.LAST, Role.DECODE)
     request.next_token += gave
     request.last_result_ns = forward["result_end_ns"]
     request.last = {
