@@ -18,6 +18,7 @@ __all__ = ["ledger_panel"]
 NAME_CELLS = 12
 LEAST_WHY, LEAST_LEDGER, LEAST_IN_ALL = 2, 6, 4  # rows
 COST_CELLS, SHARE_CELLS = 12, 9
+TENFOLD = 9.95  # from which times are whole numbers
 MORE = "… Enter twice"  # the replay at that instant, and all of the gap
 
 
@@ -63,7 +64,8 @@ def _ledger_head(gap: GapDetail, cells: int) -> Line:
     who = f"Ledger: {shown(gap.name, NAME_CELLS)}, token {gap.token_index:,}"
     groups: list[Line] = [[(who, Ink.STRONG)], [(f"gap {form.with_unit(gap.gap_ns)}", Ink.MUTED)]]
     if own_ns:
-        groups.append([(f"{gap.gap_ns / own_ns:,.0f} × own decode", Ink.MUTED)])
+        times = gap.gap_ns / own_ns
+        groups.append([(f"{times:,.{0 if times >= TENFOLD else 1}f} × own decode", Ink.MUTED)])
     return together(groups, cells, 3)
 
 
