@@ -83,14 +83,16 @@ def test_from_a_stall_to_its_costliest_chunk(page: Page, url: str, timelines: li
 
 
 def test_order_run_and_theme_stand_in_the_address(page: Page, url: str, timelines: list[Timeline]) -> None:
-    page.goto(f"{url}/stalls?run=2&theme=light")
-    expect(page.locator("#stalls-worst tr.selected")).to_have_count(1)
+    page.goto(f"{url}/stalls?run=2&theme=light&order=lost")
+    expect(page.locator("#stalls-worst th[aria-sort] button")).to_contain_text("lost in all")
+    rows = page.locator("#stalls-worst tbody tr")
+    lost = [int(ns) for ns in rows.evaluate_all("rows => rows.map(row => row.dataset.ns)")]
+    assert lost == sorted(lost, reverse=True)
+    page.locator("[data-sort=late]").click()
+    expect(page.locator("#stalls-worst th[aria-sort] button")).to_contain_text("late by, each")
+    assert "order" not in query(page)
     page.locator("[data-sort=lost]").click()
     page.wait_for_url("**order=lost**")
-    lost = page.locator("#stalls-worst tbody tr")
-    expect(page.locator("#stalls-worst th[aria-sort] button")).to_contain_text("lost in all")
-    listed = [int(ns) for ns in lost.evaluate_all("rows => rows.map(row => row.dataset.ns)")]
-    assert listed == sorted(listed, reverse=True)
     page.get_by_text("Table of the spans").click()
     whole = page.locator("#stalls-spans tbody tr").last.locator("td")
     told = [int(ns) for ns in whole.evaluate_all("cells => cells.map(cell => cell.dataset.ns)")]
@@ -99,8 +101,6 @@ def test_order_run_and_theme_stand_in_the_address(page: Page, url: str, timeline
     label = page.locator("#stalls-over-time .xtick text").first
     red, green, blue = (int(THEMES["dark"].muted[i : i + 2], 16) for i in (1, 3, 5))
     expect(label).to_have_css("fill", f"rgb({red}, {green}, {blue})")
-    page.reload()
-    expect(page.locator("#stalls-worst th[aria-sort] button")).to_contain_text("lost in all")
 
     page.locator(".stalls .choose button").nth(3).click()
     expect(page.locator("#stalls-answer")).to_contain_text("No request gave two tokens")
