@@ -42,7 +42,6 @@ class Layer:
     start_ns: Ints  # (n,)
     end_ns: Ints
     kind: Codes  # (n,) index of a column of `sums_ns`
-    source: Ints  # (n,) which of the intervals it is made of
     sums_ns: Ints  # (n + 1, kinds) time held by those before each
     above_ns: Ints  # (n,) time that the layers above hold before each one's end
 
@@ -52,18 +51,12 @@ class Layer:
 
         `above` says how much time the layers above hold before some times; None where there are none.
         """
-        order = np.flatnonzero(end_ns > start_ns)
-        order = order[np.argsort(start_ns[order], kind="stable")]
-        start, end = start_ns[order], end_ns[order]
-        if len(order):
-            start = np.append(start[:1], np.maximum(start[1:], np.maximum.accumulate(end)[:-1]))
-        left = end > start
-        start, end, order = start[left], end[left], order[left]
+        start, end, order = _disjoint(start_ns, end_ns)
         above_ns = np.zeros(len(order), dtype=np.int64) if above is None else above(end)
         held = end - start - (above_ns if above is None else above_ns - above(start))
         sums = np.zeros((len(order) + 1, kinds), dtype=np.int64)
         sums[np.arange(1, len(order) + 1), kind[order]] = held
-        return cls(start, end, kind[order], order, np.cumsum(sums, axis=0), above_ns)
+        return cls(start, end, kind[order], np.cumsum(sums, axis=0), above_ns)
 
     def until(self, t_ns: Ints, above_ns: Ints | None = None) -> Ints:
         """(times, kinds) time that it holds before each time; `above_ns` is what the layers above hold."""
@@ -120,33 +113,47 @@ class RankTime:
 def rank_times(trace: TraceLike, forwards: ForwardTable) -> dict[int, RankTime]:
     """The time of each rank of a trace."""
     times = frame(trace, "forwards", ["rank", *_TIMES]).with_columns(pl.col("rank").fill_null(0))
-    return {
-        int(rank): _rank_time(forwards, int(rank), times.filter(pl.col("rank") == rank))
-        for rank in np.unique(forwards.rank)
-    }
+    ranks = np.unique(forwards.rank).tolist()
+    if len(ranks) == 1 and times["rank"].n_unique() == 1:
+        return {ranks[0]: _rank_time(forwards, ranks[0], times)}
+    return {rank: _rank_time(forwards, rank, times.filter(pl.col("rank") == rank)) for rank in ranks}
 
 
 def _rank_time(forwards: ForwardTable, rank: int, times: pl.DataFrame) -> RankTime:
     position = np.flatnonzero((forwards.rank == rank) & forwards.on_device)
     mode = np.searchsorted(MODES, forwards.mode[position]).astype(np.uint8)
-    device = Layer.of(forwards.start_ns[position], forwards.end_ns[position], mode, len(MODES))
+    start_ns, end_ns = forwards.start_ns[position], forwards.end_ns[position]
+    device = Layer.of(start_ns, end_ns, mode, len(MODES))
     pieces = [_intervals(times, start, end) for _, start, end in _HOST]
     kind = np.repeat(np.arange(len(pieces), dtype=np.uint8), [len(start) for start, _ in pieces])
     starts, ends = (np.concatenate(side) for side in zip(*pieces, strict=True))
     layers = [device]
     layers.append(Layer.of(starts, ends, kind, len(pieces), partial(_held, layers[:])))
     on_device = pl.col("start_ns").is_not_null() & pl.col("end_ns").is_not_null()
-    for some in (times.filter(~on_device), times.filter(on_device)):
+    flights = times.select("launch_end_ns", "result_start_ns", on_device=on_device)
+    for known in (False, True):
+        some = flights.filter(pl.col("on_device") == known)
         start, end = _intervals(some, "launch_end_ns", "result_start_ns")
         layers.append(
             Layer.of(start, end, np.zeros(len(start), dtype=np.uint8), 1, partial(_held, layers[:]))
         )
     return RankTime(
         device=device,
-        position=position[device.source],
+        position=position[_disjoint(start_ns, end_ns)[2]],
         below=tuple(layers[1:]),
         complete=not any(times[name].null_count() for name in _TIMES),
     )
+
+
+def _disjoint(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Intervals in time order, cut to what no earlier one holds, and which each of them was."""
+    order = np.flatnonzero(end_ns > start_ns)
+    order = order[np.argsort(start_ns[order], kind="stable")]
+    start, end = start_ns[order], end_ns[order]
+    if len(order):
+        start = np.append(start[:1], np.maximum(start[1:], np.maximum.accumulate(end)[:-1]))
+    left = end > start
+    return start[left], end[left], order[left]
 
 
 def _held(layers: Sequence[Layer], t_ns: Ints) -> Ints:

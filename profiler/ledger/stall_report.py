@@ -55,7 +55,9 @@ def both_reports(
     sums, rows = _sums(trace, top, split)
     names = request_names(trace)
     report = as_report(sums, lambda rid: names.get(rid, str(rid)), top)
-    return report, sum_ttft(ttft_source(trace, sums.source, rows, names), top)
+    source = sums.source
+    del sums  # of a long trace it is large, and no longer asked for
+    return report, sum_ttft(ttft_source(trace, source, rows, names), top)
 
 
 def _sums(
