@@ -75,9 +75,12 @@ def replay_pages(pages: pl.DataFrame, forwards: pl.DataFrame) -> PageReplay:
     totals, holdings = [pl.DataFrame(schema=TOTALS)], [pl.DataFrame(schema=HOLDINGS)]
     found = _Found()
     for (rank,), of_rank in forwards.partition_by("rank", as_dict=True, maintain_order=True).items():
+        extents = pages.filter(pl.col("rank") == rank)
+        if not len(extents):
+            continue
         num_pages = int(of_rank["pages_total"].fill_null(0).to_numpy().max())
         replay = _Replay(rank, num_pages, of_rank["forward_id"].to_numpy(), found)
-        replay.run(pages.filter(pl.col("rank") == rank))
+        replay.run(extents)
         begin = _counted(of_rank["forward_id"].to_numpy()[:1], np.array([FREE]), 0)
         totals.append(_totals(rank, num_pages, [begin, *found.totals]))
         holdings.append(_holdings(rank, found.holdings))

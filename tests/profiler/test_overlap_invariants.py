@@ -8,7 +8,7 @@ from engine.batch import Outcome, Role, StopReason
 from engine.observer import EventKind
 from engine.request import FinishReason
 from profiler.invariants import RuleResult, Status, check_trace
-from tests.profiler.test_invariants import NOT_BY_HAND
+from tests.profiler.test_invariants import NOT_BY_HAND, check_rule
 from tests.support.overlapped_trace import (
     BACK,
     GONE,
@@ -77,7 +77,7 @@ def test_a_spoilt_row_breaks_its_rule(rule: str, forward_id: int, rid: int, colu
     if columns.get("attempt") == -1:  # as if an earlier attempt gave the token after the newer had started
         tables["rows"].append({**row(tables, 5, LATE), "rid": BACK, "attempt": 1, "forward_id": 4})
         row(tables, 5, BACK)["attempt"] = 0
-    result = check(tables)[rule]
+    result = check_rule(rule, tables, **META)
     assert result.status is Status.VIOLATED
     assert result.first is not None
     assert result.first.forward_id == forward_id
@@ -106,7 +106,7 @@ SPOILT_FORWARDS: list[tuple[str, int, dict[str, Any]]] = [
 def test_a_spoilt_forward_breaks_its_rule(rule: str, forward_id: int, columns: dict[str, Any]) -> None:
     tables = overlapped_tables()
     tables["forwards"][forward_id].update(columns)
-    result = check(tables)[rule]
+    result = check_rule(rule, tables, **META)
     assert result.status is Status.VIOLATED
     assert result.first is not None
     assert result.first.forward_id == forward_id
@@ -130,7 +130,7 @@ def test_a_spoilt_request_or_event_breaks_its_rule(
 ) -> None:
     tables = overlapped_tables()
     tables[table][at].update(columns)
-    result = check(tables)[rule]
+    result = check_rule(rule, tables, **META)
     assert result.status is Status.VIOLATED
     assert result.first is not None
     assert result.first.request == name
