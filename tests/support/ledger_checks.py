@@ -29,14 +29,14 @@ def gap_reader(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = No
     """What `Timeline.gap` asks, for traces in memory too; `split` is a cost model and its name."""
     forwards = forward_table(trace)
     rows = request_rows(trace, forwards)
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows))
+    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
     source = ledger_source(trace, forwards, chunks, mixed_extras(forwards), split)
     names = request_names(trace)
     return GapReader(source, rows.only, lambda rid: names.get(rid, str(rid)))
 
 
 def ledgers_agree(
-    trace: TraceLike, split: tuple[str, ForwardCostModel] | None = None, tops: Iterable[int] = (ALL,)
+    trace: TraceLike, split: tuple[str, ForwardCostModel] | None = None, tops: Iterable[int] = (5,)
 ) -> Counter[str]:
     """Asserts that every gap and all sums are the oracle's; how many parts of each kind there are."""
     oracle = LedgerOracle(trace, split and split[1].seconds)
