@@ -22,7 +22,7 @@ def worst_gap(trace: TraceLike) -> GapDetail | None:
     longest = longest_gap(between)
     if longest is None:
         return None
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows))
+    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
     names = request_names(trace)
     reader = GapReader(
         ledger_source(trace, forwards, chunks, mixed_extras(forwards)),

@@ -25,19 +25,21 @@ class ChunkRows:
     extend_len: Ints
 
     @classmethod
-    def of_rows(cls, rows: SpecialRows) -> "ChunkRows":
-        """Those of a trace."""
-        chunks = rows.is_chunk
+    def of_rows(cls, rows: SpecialRows, rank: Ints) -> "ChunkRows":
+        """Those of a trace; `rank` is that of each forward, as each rank counts its own chunks."""
+        chunks = np.flatnonzero(rows.is_chunk)
+        chunks = chunks[np.lexsort((rank[rows.forward[chunks]], rows.rid[chunks]))]
         columns = (rows.forward, rows.rid, rows.attempt, rows.role, rows.prefix_len, rows.extend_len)
         forward, rid, attempt, role, prefix_len, extend_len = (column[chunks] for column in columns)
-        begins = (np.diff(rid, prepend=-1) != 0) | (np.diff(attempt, prepend=-2) != 0)
+        keys = (rid, rank[forward], attempt)
+        begins = np.any([np.diff(key, prepend=-2) != 0 for key in keys], axis=0)
         first = np.flatnonzero(begins)
         lengths = np.diff(np.append(first, len(rid)))
         number = np.arange(len(rid)) - np.repeat(first, lengths) + 1
         last = (role == Role.LAST.value) | (role == Role.WHOLE.value)
         ended = np.logical_or.reduceat(last, first) if len(first) else np.zeros(0, dtype=np.bool_)
         of = np.repeat(np.where(ended, lengths, -1), lengths)
-        order = np.argsort(forward, kind="stable")
+        order = np.lexsort((rid, forward))
         columns = (forward, rid, number, of, prefix_len, extend_len)
         return cls(*(column[order] for column in columns))
 

@@ -30,7 +30,7 @@ def every_gap(
 ) -> LedgerSums:
     """The sums over all gaps of a trace, all of which are kept in memory."""
     rows = request_rows(trace, forwards)
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows))
+    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
     source = ledger_source(trace, forwards, chunks, mixed_extra_ns, split)
     between = token_gaps(rows, forwards)
     sums, victims, gaps = UnusualSums(len(chunks)), VictimSums(), []

@@ -29,6 +29,7 @@ class ForwardTimes:
     extra_unknown: NDArray[np.bool_]
     mode: Ints  # index into `MODES`
     interval: Ints  # its own
+    begun: Ints  # forwards that start before the result, whether they have a device interval or not
     started: Ints
     straddles: Ints
     ahead: Ints
@@ -58,6 +59,7 @@ class ForwardTimes:
             extra_unknown=unknown,
             mode=np.searchsorted(MODES, forwards.mode),
             interval=interval,
+            begun=np.searchsorted(forwards.start_ns, t_ns, side="left"),
             started=started,
             straddles=np.where((before >= 0) & (ends > t_ns), before, -1),
             ahead=np.where((before > interval) & ((interval >= 0) | (ends > t_ns)), before, -1),

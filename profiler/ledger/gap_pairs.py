@@ -165,7 +165,7 @@ class GapPairs:
         if not len(self._held):
             return np.zeros(len(rid), dtype=np.bool_)
         since = np.searchsorted(self._held, (rid << _RID_BITS) + before, side="right")
-        return np.searchsorted(self._held, (rid << _RID_BITS) + own, side="right") > since
+        return np.searchsorted(self._held, (rid << _RID_BITS) + self._times.begun[own], side="left") > since
 
 
 def _paired(rid: Ints, index: Ints, before: Ints, own: Ints, in_next: Bools) -> BlockGaps:

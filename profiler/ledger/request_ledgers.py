@@ -45,7 +45,7 @@ class RequestLedgers:
         """Of these requests; `split` names a cost model to share forwards by, else it is by tokens."""
         forwards = forward_table(trace)
         rows = request_rows(SomeRows(trace, rids), forwards)
-        chunks = ChunkRows.of_rows(SpecialRows.of(rows))
+        chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
         source = ledger_source(trace, forwards, chunks, mixed_extras(forwards), split)
         return cls(trace, source, rows, request_names(trace))
 

@@ -84,7 +84,7 @@ def _one_pass(
     collected, rows = _collect(trace, forwards, ForwardTimes.of(forwards, time, extras), time, held, top)
     if collected.out_of_order > _MOST_OUT_OF_ORDER:
         return every_gap(trace, forwards, extras, split), rows
-    chunks = ChunkRows.of_rows(rows.special)
+    chunks = ChunkRows.of_rows(rows.special, forwards.rank)
     members = Members(trace, forwards, ForwardPositions(forwards.forward_id), time)
     source = LedgerSource(forwards, times, chunks, split_of(trace, forwards, chunks, split), extras, held)
     unusual = UnusualSums(len(chunks))

@@ -39,7 +39,7 @@ class TtftSource:
         """That of a trace; `split` names a cost model to share forwards by, else they go by tokens."""
         forwards = forward_table(trace)
         rows = TtftRows.of(trace, forwards)
-        chunks = ChunkRows.of_rows(rows.special)
+        chunks = ChunkRows.of_rows(rows.special, forwards.rank)
         no_extras = np.full(len(forwards), UNKNOWN, dtype=np.int64)  # only gaps between tokens ask for them
         return ttft_source(trace, ledger_source(trace, forwards, chunks, no_extras, split), rows)
 

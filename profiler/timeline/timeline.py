@@ -237,7 +237,7 @@ class Timeline:
     @cached_property
     def _gap_reader(self) -> GapReader:
         index = self._index
-        chunks = ChunkRows.of_rows(SpecialRows.of(index.rows))
+        chunks = ChunkRows.of_rows(SpecialRows.of(index.rows), index.forwards.rank)
         source = ledger_source(self.trace, index.forwards, chunks, index.mixed_extra_ns)
         return GapReader(source, index.rows.only, self._requests.name)
 
