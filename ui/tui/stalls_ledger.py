@@ -127,7 +127,7 @@ def _chunks(line: LedgerLine) -> str:
 
 def _drawn(row: _Row, gap: GapDetail, form: Durations, columns: _Columns) -> Line:
     glyph = (" ", Ink.BLANK) if row.cause is None else (row.cause.glyph, cause_ink(row.cause))
-    room = columns.label - GLYPH_CELLS
+    room = columns.label - GLYPH_CELLS - bool(columns.bar)
     label = row.label if cell_len(row.label) <= room else clip(row.brief, room)
     line = fit([glyph, (f" {label}", Ink.TEXT)], columns.label)
     if row.cause is not None and columns.bar:

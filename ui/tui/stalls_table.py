@@ -14,7 +14,7 @@ from ui.tui.stalls_layout import StallsLayout
 from ui.tui.stalls_numbers import Durations
 from ui.tui.stalls_rows import Order, in_sight
 from ui.tui.stalls_view import Panel, StallsView
-from ui.tui.text import Line, between, clip, fit, instant, shown, span_length
+from ui.tui.text import Line, between, clip, fit, instant, shown, span_length, together
 
 __all__ = ["list_lines", "row_text"]
 
@@ -53,29 +53,31 @@ def row_text(row: StallGroup) -> str:
 
 
 def _title(view: StallsView, seen: range, place: StallsLayout) -> Line:
-    left: Line = [(" ", Ink.BLANK), ("Worst stalls", Ink.STRONG)]
-    if len(seen) < len(view.rows):
-        left += [(f"  {seen.start + 1}–{seen.stop} of {len(view.rows)}", Ink.MUTED)]
+    left: Line = [(" Worst stalls", Ink.STRONG), (f"  {_of(view, seen)}", Ink.MUTED)]
     group = "same instant" if view.grouped else "each request"
     right = f"sort: s {view.order.value}   group: r {group} "
     return between(left, [(right, Ink.MUTED)], place.width)
 
 
 def _heads(view: StallsView, seen: range, place: StallsLayout) -> Line:
+    """Heads of the columns; that of the order is strong."""
     inks = {order: Ink.STRONG if view.order is order else Ink.MUTED for order in Order}
     late, lost = Order.LATE, Order.LOST
-    if not place.wide:
-        line: Line = [
-            (f"   {'victims':<{VICTIMS_COMPACT}}", Ink.MUTED),
-            (f"{'since':>{SINCE_CELLS}}", Ink.MUTED),
-        ]
-        line += [(f"{'late by':>{LATE_CELLS}}", inks[late]), (f"{'lost in all':>{LOST_CELLS}}", inks[lost])]
-        of = f"{seen.start + 1}–{seen.stop} of {len(view.rows)} " if len(seen) < len(view.rows) else ""
-        return between([*line, ("  culprits", Ink.MUTED)], [(of, Ink.MUTED)], place.width)
-    line = [(f"   {'victims':<{_victims(place)}}", Ink.MUTED), (f"{'since':>{SINCE_CELLS}}", Ink.MUTED)]
-    line += [(f"   {'late by, each':<{_bar(place) + LATE_CELLS}}", inks[late])]
-    line += [(f"{'lost in all':>{LOST_CELLS}}", inks[lost]), (f"   {'cause':<{CAUSE_CELLS}}", Ink.MUTED)]
-    return fit([*line, ("culprits, share of the gap", Ink.MUTED)], place.width)
+    line: Line = [(f"   {'victims':<{_victims(place)}}{'since':>{SINCE_CELLS}}", Ink.MUTED)]
+    if place.wide:
+        line += [(f"   {'late by, each':<{_bar(place) + LATE_CELLS}}", inks[late])]
+        line += [(f"{'lost in all':>{LOST_CELLS}}", inks[lost]), (f"   {'cause':<{CAUSE_CELLS}}", Ink.MUTED)]
+        return fit([*line, ("culprits, share of the gap", Ink.MUTED)], place.width)
+    line += [(f"{'late by':>{LATE_CELLS}}", inks[late]), (f"{'lost in all':>{LOST_CELLS}}", inks[lost])]
+    right: Line = [(f"  {_of(view, seen)} ", Ink.MUTED)]
+    return between(
+        together([line, [("culprits", Ink.MUTED)]], place.width - span_length(right)), right, place.width
+    )
+
+
+def _of(view: StallsView, seen: range) -> str:
+    """Which rows are in sight, where some are not."""
+    return f"{seen.start + 1}–{seen.stop} of {len(view.rows)}" if len(seen) < len(view.rows) else ""
 
 
 def _row(
@@ -100,11 +102,10 @@ def _row(
 
 
 def _culprits(row: StallGroup, cells: int) -> str:
-    """As many culprits by name as there is room for; the others are counted."""
-    said = (culprit_shares(row, _show, most) for most in range(MOST_NAMED, 0, -1))
-    return next(
-        (text for text in said if cell_len(text) <= cells), clip(culprit_shares(row, _show, 1), cells)
-    )
+    """Shares of as many culprits as there is room for, the others counted; else the first one's name."""
+    said = [culprit_shares(row, _show, most) for most in range(MOST_NAMED, 0, -1)]
+    said += [_show(culprit.name) for culprit in row.culprits[:1]]
+    return next((text for text in said if cell_len(text) <= cells), clip(said[-1], cells))
 
 
 def _who(row: StallGroup, cells: int) -> Line:
