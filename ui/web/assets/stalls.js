@@ -34,7 +34,7 @@
   function lead(link) {
     const url = new URL(link.href);
     const number = (key) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : null);
-    if (state.facts()?.page === url.pathname) {
+    if (state.facts()?.page === url.pathname && url.searchParams.has("t")) {
       const [run, rid, tok, t] = ["run", "rid", "tok", "t"].map(number);
       return Chunkscope.transport.showGap({ run, rid, tok, start: t, end: t + 1, t });
     }
