@@ -13,7 +13,6 @@ from profiler.forward_positions import ForwardPositions
 from profiler.forward_table import ForwardTable
 from profiler.ledger.gap_pieces import OwnRow, Span
 from profiler.ledger.own_rows import SpecialRows
-from profiler.ledger.rank_time import RankTime
 from profiler.tables import TraceLike, column_batches
 from traces.schema import TABLES
 
@@ -34,7 +33,6 @@ class Members:
     trace: TraceLike
     forwards: ForwardTable
     positions: ForwardPositions
-    time: RankTime
 
     def between(self, before: int, own: int) -> Iterator[tuple[int, Span, list[OwnRow]]]:
         """Token index, span and rows of each gap from a token of `before` to one of `own`, by rid."""
@@ -59,8 +57,9 @@ class Members:
 
     def _rows(self, before: int, own: int) -> pl.DataFrame:
         """All rows in forwards that share time with the gap, and in its two, with their positions."""
-        inside = self.time.position[slice(*self.time.touching(*self._span(before, own)))]
-        wanted = np.union1d(inside, [before, own])
+        start_ns, end_ns = self._span(before, own)
+        inside = (self.forwards.start_ns < end_ns) & (self.forwards.end_ns > start_ns)
+        wanted = np.union1d(np.flatnonzero(inside), [before, own])
         ids = self.forwards.forward_id[wanted]
         if isinstance(self.trace, _Ranged):
             table = self.trace.read_forwards("rows", int(ids.min()), int(ids.max())).select(_COLUMNS)

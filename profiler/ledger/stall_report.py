@@ -85,7 +85,7 @@ def _one_pass(
     if collected.out_of_order > _MOST_OUT_OF_ORDER:
         return every_gap(trace, forwards, extras, split), rows
     chunks = ChunkRows.of_rows(rows.special, forwards.rank)
-    members = Members(trace, forwards, ForwardPositions(forwards.forward_id), time)
+    members = Members(trace, forwards, ForwardPositions(forwards.forward_id))
     source = LedgerSource(forwards, times, chunks, split_of(trace, forwards, chunks, split), extras, held)
     unusual = UnusualSums(len(chunks))
     for gap in collected.unusual(source, rows.special, members):
