@@ -268,3 +268,25 @@ def test_whatever_times_are_missing_parts_sum_to_the_whole(runs: list[TraceLike]
             assert ledger.ttft_ns == sum(part.part_ns for part in ledger.parts)
             assert all(part.part_ns > 0 for part in ledger.parts)
         assert_sums(source, ledgers)
+
+
+def test_two_ranks_side_by_side_have_the_ledgers_of_each_alone(runs: list[TraceLike]) -> None:
+    alone = [tables_of(trace) for trace in runs[:2]]
+    ids = {"forward_id": 10_000, "rid": 1_000, "blocked_rid": 1_000, "rank": 1}
+    both = {
+        name: [*rows, *({**row, **_moved(row, ids)} for row in alone[1][name])]
+        for name, rows in alone[0].items()
+    }
+    source = TtftSource.of(MemoryTrace(both))
+    found = ledgers_of(source)
+    wanted = [ledger for trace in runs[:2] for ledger in ledgers_of(TtftSource.of(trace))]
+    assert [_summary(ledger) for ledger in found] == [_summary(ledger) for ledger in wanted]
+    assert_sums(source, found)
+
+
+def _moved(row: Row, ids: dict[str, int]) -> Row:
+    return {name: row[name] + by for name, by in ids.items() if row.get(name) is not None}
+
+
+def _summary(ledger: TtftLedger) -> tuple[int, list[tuple[TtftKind, int, StopReason | None]]]:
+    return ledger.arrival_ns, [(part.kind, part.part_ns, part.budget) for part in ledger.parts]
