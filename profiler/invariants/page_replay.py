@@ -15,9 +15,10 @@ from engine.observer import Owner
 from profiler.recorder import KEYFRAME_FORWARDS
 from profiler.stable_order import stable_order
 
-__all__ = ["KINDS", "PageReplay", "replay_pages"]
+__all__ = ["KINDS", "MOST_PAGES", "PageReplay", "pool_size", "replay_pages"]
 
 KINDS = ("free", "evictable", "protected", "private")
+MOST_PAGES = 1 << 26  # of a pool that is followed: its pages take a gigabyte
 FREE, EVICTABLE, PROTECTED, PRIVATE = range(len(KINDS))
 NOBODY = -1  # the rid of a page that is no row's
 
@@ -74,11 +75,12 @@ def replay_pages(pages: pl.DataFrame, forwards: pl.DataFrame) -> PageReplay:
     """
     totals, holdings = [pl.DataFrame(schema=TOTALS)], [pl.DataFrame(schema=HOLDINGS)]
     found = _Found()
-    for (rank,), of_rank in forwards.partition_by("rank", as_dict=True, maintain_order=True).items():
+    known = forwards.drop_nulls(["rank", "forward_id"])
+    for (rank,), of_rank in known.partition_by("rank", as_dict=True, maintain_order=True).items():
         extents = pages.filter(pl.col("rank") == rank)
         if not len(extents):
             continue
-        num_pages = int(of_rank["pages_total"].fill_null(0).to_numpy().max())
+        num_pages = pool_size(of_rank)
         replay = _Replay(rank, num_pages, of_rank["forward_id"].to_numpy(), found)
         replay.run(extents)
         begin = _counted(of_rank["forward_id"].to_numpy()[:1], np.array([FREE]), 0)
@@ -91,6 +93,12 @@ def replay_pages(pages: pl.DataFrame, forwards: pl.DataFrame) -> PageReplay:
         differences=pl.DataFrame(found.differences, DIFFERENCES, orient="row"),
         keyframes=found.keyframes,
     )
+
+
+def pool_size(forwards: pl.DataFrame) -> int:
+    """Pages of the pool: what most forwards say."""
+    sizes, forwards_of_size = np.unique(forwards["pages_total"].fill_null(0).to_numpy(), return_counts=True)
+    return max(0, int(sizes[forwards_of_size.argmax()])) if len(sizes) else 0
 
 
 class _Replay:

@@ -8,7 +8,7 @@ from engine.observer import Owner
 from engine.request import FinishReason
 from profiler.invariants.expressions import FORWARD, REQUEST, emitted, is_decode
 from profiler.invariants.neighbours import neighbours
-from profiler.invariants.page_replay import KINDS
+from profiler.invariants.page_replay import KINDS, MOST_PAGES, pool_size
 from profiler.invariants.rule import Finding, Rule, Tables, untold_options
 
 __all__ = ["PAGE_RULES"]
@@ -35,8 +35,17 @@ def _one_owner(tables: Tables) -> Finding:
     return Finding(len(extents), broken.select("forward_id", "rid", *shown))
 
 
-def _none_lost(tables: Tables) -> Finding:
+def _too_large(tables: Tables) -> str | None:
+    """Why the owners of the pool's pages are not followed, if they are not."""
+    pages = pool_size(tables.forwards)
+    return f"a pool of {pages} pages is too large to follow each" if pages > MOST_PAGES else None
+
+
+def _none_lost(tables: Tables) -> Finding | str:
     """A keyframe tells of every page, and says what the changes before it add up to."""
+    why_not = _too_large(tables)
+    if why_not is not None:
+        return why_not
     sizes = tables.forwards.group_by("rank").agg(pages_total=pl.col("pages_total").max())
     told = tables.pages.filter(keyframe).group_by(FORWARD).agg(pages_told=count.sum())
     told = told.join(sizes, on="rank", how="left").filter(pl.col("pages_told") != pl.col("pages_total"))
@@ -50,7 +59,7 @@ def _as_the_pool(tables: Tables) -> Finding | str:
     That is the same forward's, or under overlap that of the one before. Both are compared where the result
     moves no page: no row of it ends its prompt or its request.
     """
-    why_not = untold_options(tables, "disable_overlap_schedule")
+    why_not = _too_large(tables) or untold_options(tables, "disable_overlap_schedule")
     if why_not is not None:
         return why_not
     still = _without_moves(tables)
@@ -81,8 +90,11 @@ def _without_moves(tables: Tables) -> pl.DataFrame:
     return tables.forwards.select(FORWARD).join(moving, on=FORWARD, how="anti", maintain_order="left")
 
 
-def _none_of_the_ended(tables: Tables) -> Finding:
+def _none_of_the_ended(tables: Tables) -> Finding | str:
     """Neither after the result that a request ended with nor later."""
+    why_not = _too_large(tables)
+    if why_not is not None:
+        return why_not
     holdings, keys = tables.page_replay.holdings, ("rank", "rid")
     changes = holdings.join(_ends(tables), on=keys, how="inner", maintain_order="left")
     at_the_end = changes.filter(pl.col("forward_id") <= pl.col("end_id")).group_by(keys).last()
@@ -99,7 +111,8 @@ def _ends(tables: Tables) -> pl.DataFrame:
 
     An abort in the very nanosecond of a result may have come after it.
     """
-    results = tables.forwards.select("rank", "result_end_ns", end_id="forward_id").sort("result_end_ns")
+    results = tables.forwards.select("rank", "result_end_ns", end_id="forward_id").drop_nulls()
+    results = results.sort("result_end_ns")
     ended = tables.requests.filter(pl.col("finish_ns").is_not_null())
     after_result = (pl.col("finish_reason") == FinishReason.ABORT.value).fill_null(False).cast(pl.Int64)
     ended = ended.select("rid", "finish_ns", due_ns=pl.col("finish_ns") + after_result).sort("due_ns")
@@ -116,6 +129,9 @@ def _as_left(tables: Tables) -> Finding | str:
     pool = tables.meta.get("pool_at_end")
     if not isinstance(pool, Mapping) or not all(isinstance(pool.get(kind), int) for kind in KINDS):
         return "meta.json does not say how the pool was left (pool_at_end)"
+    why_not = _too_large(tables)
+    if why_not is not None:
+        return why_not
     last_ns = pl.lit(tables.forwards["result_end_ns"].max(), pl.Int64)
     ended_since = tables.requests.select((pl.col("finish_ns") > last_ns).fill_null(True).any()).item()
     told = tables.page_replay.totals.group_by("rank", maintain_order=True).last()

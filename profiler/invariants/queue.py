@@ -24,7 +24,7 @@ def _waiting(tables: Tables) -> Finding:
     """
     parts = [
         _waiting_of_rank(tables, forwards)
-        for forwards in tables.decided.partition_by("rank", maintain_order=True)
+        for forwards in tables.decided.drop_nulls(FORWARD).partition_by("rank", maintain_order=True)
     ]
     if not parts:
         return Finding(0, tables.forwards)
