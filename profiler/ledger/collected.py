@@ -34,7 +34,8 @@ class Collected:
         self.victims = VictimSums()
         self.usual = UsualGaps(times, time)
         self._forwards, self._times, self._time = forwards, times, time
-        self._worst = (WorstPairs(top), WorstPairs(top), WorstPairs(1))  # by lateness, sum of it, length
+        # By lateness, by the sum of it, by length.
+        self._worst = (WorstPairs(top), WorstPairs(top, np.add), WorstPairs(1))
         self._odd: list[UnusualGaps] = []
 
     def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> TtftRows:
@@ -50,10 +51,11 @@ class Collected:
         self.by_kind += gaps.count @ parts.ns
         self.victims.add(gaps.rid, gaps.token_index, parts.gap_ns[gaps.pair], parts.late_ns[gaps.pair])
         self.usual.add(gaps, parts)
-        late, lost, longest = self._worst
-        late.add(parts.late_ns, gaps.before, gaps.own)
-        lost.add(parts.late_ns * gaps.count, gaps.before, gaps.own)
-        longest.add(parts.gap_ns, gaps.before, gaps.own)
+        self._offer(parts.late_ns, parts.late_ns * gaps.count, parts.gap_ns, gaps.before, gaps.own)
+
+    def _offer(self, late_ns: Ints, lost_ns: Ints, gap_ns: Ints, before: Ints, own: Ints) -> None:
+        for worst, value in zip(self._worst, (late_ns, lost_ns, gap_ns), strict=True):
+            worst.add(value, before, own)
 
     @property
     def out_of_order(self) -> int:
@@ -62,17 +64,15 @@ class Collected:
 
     def unusual(self, source: LedgerSource, special: SpecialRows, members: Members) -> Iterator[GapSums]:
         """The unusual gaps taken apart, each counted among victims and candidates when it is given."""
-        late, lost, longest = self._worst
         for gaps in self._odd:
+            late, length = np.zeros_like(gaps.own), np.zeros_like(gaps.own)
             for at in range(len(gaps.rid)):
                 gap = gap_sums(source, *self._odd_gap(gaps, at, special, members))
-                one = [np.array([n]) for n in (gap.span.rid, gaps.token_index[at], gap.gap_ns, gap.late_ns)]
-                self.victims.add(*one)
-                place = (gaps.before[at : at + 1], gaps.own[at : at + 1])
-                late.add(one[3], *place)
-                lost.add(one[3], *place)
-                longest.add(one[2], *place)
+                late[at], length[at] = gap.late_ns, gap.gap_ns
+                one = slice(at, at + 1)
+                self.victims.add(gaps.rid[one], gaps.token_index[one], length[one], late[one])
                 yield gap
+            self._offer(late, late, length, gaps.before, gaps.own)
 
     def _odd_gap(
         self, gaps: UnusualGaps, at: int, special: SpecialRows, members: Members
