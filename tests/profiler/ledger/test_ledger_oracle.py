@@ -1,13 +1,16 @@
 """The ledgers of every trace that the tests have elsewhere, against the oracle."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.arithmetic import ForwardSums
-from engine.batch import ForwardBatch
+from engine.batch import ForwardBatch, ForwardMode, Role
 from engine.config import EngineConfig
+from engine.observer import EventKind
 from engine.request import Request, SamplingParams
+from profiler.ledger.stall_report import stall_report
 from profiler.timeline.timeline import Timeline
 from tests.support.fitted_runs import COST as ROOFLINE
 from tests.support.ledger_checks import gaps_agree, ledgers_agree, parts_of
@@ -19,7 +22,7 @@ from tests.support.silent_tables import silent_tables
 from tests.support.simulated_trace import record_simulated
 from tests.support.sound_trace import sound_tables
 from tests.support.three_runs import record_three_runs
-from tests.support.traces import MemoryTrace
+from tests.support.traces import MemoryTrace, decode_row, event, extend_row, forward, request
 from tests.support.workloads import Arrival
 from traces.reader import Trace, open_trace
 
@@ -94,6 +97,19 @@ def test_a_run_in_too_small_a_pool(crowded: Trace, split: tuple[str, TokenCost] 
     assert min(kinds[kind] for kind in ("RETRACTED", "RECOMPUTE", "MIXED_EXTRA", "MIXED_UNKNOWN")) > 0
 
 
+def test_many_that_sit_out_together_take_nobodys_place() -> None:
+    """Three times twelve decodes wait side by side, and one other the longest: four groups."""
+    trace = _crowd(12)
+    report = stall_report(trace)
+    assert [(len(group.rids), group.lost_ns) for group in report.groups] == [
+        (1, 103),
+        (12, 12 * 50),
+        (12, 12 * 48),
+        (12, 12 * 47),
+    ]
+    ledgers_agree(trace, tops=(1, 2, 3, 4))
+
+
 def test_the_two_splits_differ(crowded: Trace) -> None:
     by_tokens, by_cost = LedgerOracle(crowded), LedgerOracle(crowded, COST[1].seconds)
     assert [gap.by_kind for gap in by_tokens.gaps] != [gap.by_kind for gap in by_cost.gaps]
@@ -117,3 +133,31 @@ def test_a_column_that_is_not_known_at_all(crowded: Trace, column: str) -> None:
     assert kinds["UNTOLD"] > 0 or not column.endswith("_ns")
     assert kinds["IDLE"] == 0 or not column.endswith("_ns")
     assert kinds["MIXED_EXTRA"] == 0 or column.endswith("_ns")
+
+
+def _crowd(decodes: int) -> MemoryTrace:
+    """Prefill forwards of 50, 48 and 47 ns, which all decodes sit out, between decode forwards of 5 ns."""
+    lone, prompt, now = decodes, decodes + 1, 0
+    next_token = [0] * (decodes + 1)
+    forwards: list[dict[str, Any]] = []
+    rows, events = [], []
+    for prefill_ns, with_lone in ((50, True), (48, False), (47, True), (0, False)):
+        decode = len(forwards)
+        forwards.append(_forward(decode, now, now + 5, ForwardMode.DECODE))
+        now += 5
+        for rid in range(decodes + with_lone):
+            rows.append(decode_row(decode, rid, next_token[rid]))
+            next_token[rid] += 1
+        if prefill_ns:
+            forwards.append(_forward(decode + 1, now, now + prefill_ns, ForwardMode.EXTEND))
+            rows.append(extend_row(decode + 1, prompt, 10, role=Role.MIDDLE))
+            events += [event(now, rid, EventKind.SIT_OUT, forward_id=decode + 1) for rid in range(decodes)]
+            now += prefill_ns
+    requests = [request(rid) for rid in range(lone + 2)]
+    return MemoryTrace({"forwards": forwards, "rows": rows, "events": events, "requests": requests})
+
+
+def _forward(forward_id: int, start_ns: int, end_ns: int, mode: ForwardMode) -> dict[str, Any]:
+    """One whose host takes no time."""
+    before = dict.fromkeys(("plan_end_ns", "launch_start_ns", "launch_end_ns"), start_ns)
+    return forward(forward_id, start_ns, end_ns, mode, result_start_ns=end_ns, **before)
