@@ -92,4 +92,3 @@ def request_rows(trace: TraceLike, forwards: ForwardTable) -> RequestRows:
         forward=at[order].astype(np.int32, copy=False),
         **{name: values[order] for name, values in columns.items()},
     )
-

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.batch import ForwardMode
+from profiler.findings.thresholds import Thresholds
 from profiler.ledger.parts import GapDetail
 from profiler.open_silences import OpenSilences
 from profiler.wording import count, duration, mebibytes, times
@@ -27,7 +28,7 @@ Summary = Mapping[str, Any]  # as `profiler.summary.summarize` makes them
 
 _SAME = 1.1  # two durations are about equal when neither is this many times the other
 _NAMED = 3  # culprits that a sentence names
-_HIDDEN = 5.0  # the longest gap is hidden when it is this many times the 99th percentile
+_HIDDEN = Thresholds().hidden_wall_ratio  # the longest gap is hidden when it is so many times the p99
 
 
 def headline(whole: Summary, chunked: Summary, mixed: Summary) -> str:

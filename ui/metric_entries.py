@@ -55,9 +55,6 @@ ENTRIES: dict[str, MetricEntry] = {
         "Exact sums over the forwards that start in the selection.", _PICTURES, "Sums of a selection"
     ),
     "gap": MetricEntry("The time between two tokens of a request.", _GAPS, "gap"),
-    "gap_parts": MetricEntry(
-        "What filled the gap; the parts sum to it exactly.", _PICTURES, "A gap taken apart"
-    ),
     "stalls": MetricEntry("Gaps in which others' forwards ran, or prompts rode along.", _GAPS, "stall"),
     # of the scheduler
     "state": MetricEntry("The scheduler as of the forward at the cursor.", _STATE),

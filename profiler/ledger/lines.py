@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profiler.ledger.parts import Chunk, GapDetail, Part, PartKind
+from profiler.ledger.parts import OWN_KINDS, Chunk, GapDetail, Part, PartKind
 
 __all__ = ["LedgerLine", "ledger_lines"]
 
@@ -21,7 +21,7 @@ class LedgerLine:
 
 
 def ledger_lines(gap: GapDetail) -> tuple[LedgerLine, ...]:
-    """The lines of a gap, which sum to it: culprits first, most time first; then the rest by kind."""
+    """The lines of a gap, which sum to it: culprits first, most time first; then kinds, its own last."""
     charged: dict[tuple[PartKind, int | None], list[Part]] = {}
     for part in gap.parts:
         charged.setdefault((part.kind, part.chunk.rid if part.chunk else None), []).append(part)
@@ -29,7 +29,7 @@ def ledger_lines(gap: GapDetail) -> tuple[LedgerLine, ...]:
     culprits = [key for key in lines if key[1] is not None]
     culprits.sort(key=lambda key: (-lines[key].part_ns, key[0], key[1]))
     rest = [key for key in lines if key[1] is None]
-    rest.sort(key=lambda key: key[0])
+    rest.sort(key=lambda key: (key[0] in OWN_KINDS, key[0]))
     return tuple(lines[key] for key in (*culprits, *rest))
 
 

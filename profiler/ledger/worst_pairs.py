@@ -11,7 +11,7 @@ _BITS = 32  # positions of forwards are below 2 ** 32
 
 
 class WorstPairs:
-    """The pairs of the `top` largest values, of equals the earlier ones; `together` joins values of one pair."""
+    """The pairs of the `top` largest values, of equals the earlier; `together` joins those of one pair."""
 
     def __init__(self, top: int, together: np.ufunc = np.maximum) -> None:
         self._most = _SPARE * top

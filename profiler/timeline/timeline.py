@@ -30,6 +30,8 @@ from traces.reader import Trace, open_trace
 
 __all__ = ["Timeline", "open_timeline"]
 
+_LISTED = 50  # of each list of a stall report; views sort and scroll them
+
 
 def open_timeline(path: Path) -> "Timeline":
     """The timeline of the trace at `path`; raises TraceError as `open_trace` does."""
@@ -152,7 +154,7 @@ class Timeline:
     @cached_property
     def stall_report(self) -> StallReport:
         """The ledger of all gaps; takes seconds on a trace of a million forwards."""
-        return stall_report(self.trace)
+        return stall_report(self.trace, top=_LISTED)
 
     @cached_property
     def open_silences(self) -> OpenSilences | None:

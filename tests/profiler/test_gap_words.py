@@ -1,11 +1,10 @@
-"""A gap in parts and in words, and the headline of three policies, from plain values."""
+"""A gap in words, and the headline of three policies, from plain values."""
 
 from typing import Any
 
 import pytest
 
 from profiler.culprits import Culprit
-from profiler.gap_parts import GapPart, PartKind, gap_parts
 from profiler.ledger.parts import Chunk, GapDetail, GapForward
 from profiler.sentences import headline, waited, who_waits, why_waited
 
@@ -52,37 +51,6 @@ WALL = gap(
 )
 MIXED = gap(S, [forward(9, S // 10, S, "MIXED")], [chunk(7, 3, None, 9, S // 2)], mixed_extra_ns=S // 2)
 ALONE = gap(S, [forward(9, 9 * S // 10, S, "DECODE")], [])
-
-
-def test_a_wall_in_parts() -> None:
-    assert gap_parts(WALL) == (
-        GapPart(PartKind.PREFILL, "r7", 3 * S // 2, 0.75, (1, 2, 2)),
-        GapPart(PartKind.PREFILL, "r8", S // 5, 0.1, (1, 1, 1)),
-        GapPart(PartKind.OWN, None, S // 10, 0.05),
-        GapPart(PartKind.HOST, None, S // 5, 0.1),
-    )
-
-
-def test_a_mixed_gap_in_parts() -> None:
-    assert gap_parts(MIXED) == (
-        GapPart(PartKind.MIXED, "r7", S // 2, 0.5, (3, 3, None)),
-        GapPart(PartKind.OWN, None, 4 * S // 10, 0.4),
-        GapPart(PartKind.HOST, None, S // 10, 0.1),
-    )
-
-
-def test_decodes_of_others_are_a_part_of_their_own() -> None:
-    parts = gap_parts(gap(S, [forward(3, 0, S // 4, "DECODE"), forward(4, S // 2, S, "DECODE")], []))
-    assert [(part.kind, part.part_ns) for part in parts] == [
-        (PartKind.DECODES, S // 4),
-        (PartKind.OWN, S // 2),
-        (PartKind.HOST, S // 4),
-    ]
-
-
-def test_a_gap_of_no_length_has_no_share() -> None:
-    empty = gap(0, [forward(3, 0, 0, "DECODE")], [])
-    assert gap_parts(empty) == (GapPart(PartKind.OWN, None, 0, 0.0),)
 
 
 def test_gaps_in_words() -> None:

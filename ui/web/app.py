@@ -12,12 +12,14 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from profiler.timeline.timeline import Timeline
 from traces.errors import TraceError
+from ui.web.checks import Checks
 from ui.web.cursor_api import register_cursor
 from ui.web.gap_panel import gap_panel
 from ui.web.guards import guard
 from ui.web.layout import notices, shell
 from ui.web.live import Follower, band, register_live
 from ui.web.pages import compare, overview, saturation, stalls, trace
+from ui.web.pages.saturation_evidence import EvidenceOf
 from ui.web.places import worst_place
 from ui.web.runs import compared, make_runs
 from ui.web.sums_panel import sums_panel
@@ -89,11 +91,12 @@ def create_app(
         register_live(app.server, runs, Follower(runs), lock)
     app.layout = shell(runs, PAGES)
     _register_router(app, timelines, lock, live=live)
-    overview.register(app, timelines, lock)
+    evidence_of, checks = EvidenceOf(timelines), Checks()  # what takes seconds is done once for all pages
+    overview.register(app, timelines, lock, evidence_of, checks)
     compare.register(app, timelines, lock)
-    stalls.register(app, timelines, lock)
-    saturation.register(app, timelines)  # reads traces of its own
-    trace.register(app, timelines, lock)
+    stalls.register(app, timelines, lock, evidence_of)
+    saturation.register(app, timelines, evidence_of)  # reads traces of its own
+    trace.register(app, timelines, lock, checks)
     return app
 
 

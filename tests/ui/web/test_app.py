@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from profiler.compare import CHUNKED, MIXED, WHOLE
-from profiler.gap_parts import PartKind, gap_parts
+from profiler.ledger.lines import ledger_lines
 from profiler.timeline.timeline import Timeline, open_timeline
 from tests.support.rewritten import rewrite
 from tests.support.silent_tables import silent_tables
@@ -61,7 +61,9 @@ def texts(component: Any) -> str:
     return texts(getattr(component, "children", None))
 
 
-@pytest.mark.parametrize("path", ["/", "/compare", "/saturation", "/trace", "/compare?theme=dark"])
+@pytest.mark.parametrize(
+    "path", ["/", "/overview", "/compare", "/stalls", "/saturation", "/trace", "/compare?theme=dark"]
+)
 def test_pages_are_served(client: FlaskClient, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 200
@@ -283,16 +285,15 @@ def test_the_table_shows_the_longest_gap_before_percentiles(timelines: list[Time
     assert f"{kpis.itl_over_200ms} / {kpis.gaps}" in table
 
 
-def test_parts_of_a_gap_sum_to_it(timelines: list[Timeline]) -> None:
+def test_lines_of_a_gap_sum_to_it(timelines: list[Timeline]) -> None:
     for timeline in timelines[:3]:
         for row in timeline.stalls.head(20).iter_rows(named=True):
             gap = timeline.gap(row["rid"], row["token_index"])
             assert gap is not None
-            parts = gap_parts(gap)
-            assert sum(part.part_ns for part in parts) == gap.gap_ns
-            assert [part.name for part in parts if part.kind in (PartKind.PREFILL, PartKind.MIXED)] == [
-                culprit.name for culprit in gap.culprits
-            ]
+            lines = ledger_lines(gap)
+            assert sum(line.part_ns for line in lines) == gap.gap_ns
+            named = [line.name for line in lines if line.name is not None]
+            assert list(dict.fromkeys(named)) == [culprit.name for culprit in gap.culprits]
 
 
 def test_the_panel_of_a_gap_names_culprits_and_the_costliest_chunk(timelines: list[Timeline]) -> None:

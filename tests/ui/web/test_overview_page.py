@@ -23,7 +23,7 @@ from ui.palette import THEMES
 from ui.part_words import cause_of, causes_ns
 from ui.stall_words import culprit_shares, names_words
 from ui.web.app import create_app
-from ui.web.checks import Check
+from ui.web.checks import Check, Checks
 from ui.web.pages import overview as page
 from ui.web.pages.overview_findings import finding_list, findings_words
 from ui.web.pages.overview_options import with_options
@@ -31,6 +31,7 @@ from ui.web.pages.overview_provenance import check_words, provenance_rows
 from ui.web.pages.overview_stalls import MOST_ROWS, stall_rows, stall_table
 from ui.web.pages.overview_tiles import tiles
 from ui.web.pages.overview_view import PARTS, parts_of
+from ui.web.pages.saturation_evidence import EvidenceOf
 from ui.web.runs import Run, make_runs
 from ui.web.urls import read_view
 from ui.words import seconds
@@ -262,7 +263,7 @@ def test_one_run_opens_with_overview_and_several_with_compare(timelines: list[Ti
 
 def test_a_run_is_drawn_once_and_anew_when_it_grew(timelines: list[Timeline]) -> None:
     app = dash.Dash(__name__)
-    page.register(app, timelines, threading.Lock())
+    page.register(app, timelines, threading.Lock(), EvidenceOf(timelines), Checks())
     [fill] = [
         callback["callback"].__wrapped__
         for key, callback in app.callback_map.items()

@@ -121,7 +121,7 @@ def test_the_page_has_a_place_for_every_part(runs: list[Timeline]) -> None:
 def test_every_callback_speaks_of_what_the_page_has(runs: list[Timeline]) -> None:
     app = dash.Dash("test", suppress_callback_exceptions=True)
     app.layout = saturation.layout(runs, "light")
-    saturation.register(app, runs)
+    saturation.register(app, runs, EvidenceOf(runs))
     known = ids(app.layout)
     told = [end["id"] for callback in app._callback_list for end in callback["inputs"] + callback["state"]]
     assert {*told} <= known

@@ -22,6 +22,7 @@ from ui.part_words import CAUSES, causes_ns
 from ui.stall_words import stalls_answer
 from ui.web.figures.causes import cause_sums, causes_figure
 from ui.web.pages import stalls
+from ui.web.pages.saturation_evidence import EvidenceOf
 from ui.web.pages.stalls_costs import chunks_table, culprits_table
 from ui.web.pages.stalls_gap import GAP_PARTS, gap_parts, merged_chunks
 from ui.web.pages.stalls_report import REPORT_PARTS, cause_bar, report_parts
@@ -77,7 +78,7 @@ def test_the_page_has_a_place_for_every_part_and_callback(timelines: list[Timeli
     known = ids(app.layout)
     assert len(known) == len(set(known))
     assert {f"stalls-{part}" for part in (*REPORT_PARTS, *GAP_PARTS, *TTFT_PARTS)} <= set(known)
-    stalls.register(app, timelines, threading.Lock())
+    stalls.register(app, timelines, threading.Lock(), EvidenceOf(timelines))
     told = [end["id"] for callback in app._callback_list for end in callback["inputs"] + callback["state"]]
     assert set(told) <= set(known)
     for graph in (part for part in walk(app.layout) if type(part).__name__ == "Graph"):

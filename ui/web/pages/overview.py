@@ -33,12 +33,14 @@ def layout(timelines: Sequence[Timeline], theme: str, view: View) -> Component:
     return page(make_runs(timelines), theme, view)
 
 
-def register(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
+def register(
+    app: Dash, timelines: Sequence[Timeline], lock: threading.Lock, evidence_of: EvidenceOf, checks: Checks
+) -> None:
     """Add the page's callbacks; `lock` guards the timelines."""
     _register_run(app, timelines, lock)
     _register_findings(app, timelines, lock)
-    _register_price(app, timelines, lock)
-    _register_checks(app, timelines)
+    _register_price(app, timelines, lock, evidence_of)
+    _register_checks(app, timelines, checks)
     app.clientside_callback(
         ClientsideFunction("overview", "follow"), Input("overview-run", "value"), prevent_initial_call=True
     )
@@ -84,16 +86,16 @@ def _register_findings(app: Dash, timelines: Sequence[Timeline], lock: threading
             report = run.timeline.stall_report
         found = kept.get(key)
         if found is None:
-            found = findings(open_trace(run.timeline.path), stalls=report)
+            found = findings(open_trace(run.timeline.path), itl=run.timeline.kpis.itl_s, stalls=report)
         if run.timeline.trace.sealed:
             kept[key] = found
         with lock:
             return finding_list(run, found), findings_words(found)
 
 
-def _register_price(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
-    evidence_of = EvidenceOf(timelines)
-
+def _register_price(
+    app: Dash, timelines: Sequence[Timeline], lock: threading.Lock, evidence_of: EvidenceOf
+) -> None:
     @app.callback(
         Output("overview-price", "children"),
         Input("overview-drawn", "data"),
@@ -112,9 +114,7 @@ def _register_price(app: Dash, timelines: Sequence[Timeline], lock: threading.Lo
         return [] if price is None else with_options(price)
 
 
-def _register_checks(app: Dash, timelines: Sequence[Timeline]) -> None:
-    checks = Checks()
-
+def _register_checks(app: Dash, timelines: Sequence[Timeline], checks: Checks) -> None:
     @app.callback(
         Output("overview-checks", "children"),
         Output("overview-check-tick", "disabled"),

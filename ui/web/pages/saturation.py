@@ -29,9 +29,8 @@ def layout(runs: Sequence[Timeline], theme: str, asked: SaturationView | None = 
     return page(runs, theme, asked or SaturationView())
 
 
-def register(app: Dash, runs: Sequence[Timeline]) -> None:
+def register(app: Dash, runs: Sequence[Timeline], evidence_of: EvidenceOf) -> None:
     """Add the page's callbacks."""
-    evidence_of = EvidenceOf(runs)
     _register_run(app, evidence_of, len(runs))
     _register_roof(app, evidence_of)
     _register_prices(app, evidence_of)

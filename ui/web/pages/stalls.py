@@ -30,12 +30,12 @@ def layout(timelines: Sequence[Timeline], theme: str, view: View) -> Component:
     return page(make_runs(timelines), theme, view)
 
 
-def register(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
+def register(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock, evidence_of: EvidenceOf) -> None:
     """Add the page's callbacks; `lock` guards the timelines."""
     _register_report(app, timelines, lock)
     _register_gap(app, timelines, lock)
     _register_ttft(app, timelines, lock)
-    _register_change(app, timelines, lock)
+    _register_change(app, timelines, lock, evidence_of)
     app.clientside_callback(
         ClientsideFunction("stalls", "order"), Output("stalls-order", "data"), Input("stalls-asked", "data")
     )
@@ -96,8 +96,10 @@ def _register_ttft(app: Dash, timelines: Sequence[Timeline], lock: threading.Loc
         return ttft_parts(run, *ttft_of(run))
 
 
-def _register_change(app: Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
-    evidence_of, mend_of = EvidenceOf(timelines), MendOf()
+def _register_change(
+    app: Dash, timelines: Sequence[Timeline], lock: threading.Lock, evidence_of: EvidenceOf
+) -> None:
+    mend_of = MendOf()
 
     @app.callback(
         Output("stalls-change", "children"),

@@ -78,7 +78,7 @@ def advised(advice: Advice, meta: Mapping[str, Any]) -> list[Component]:
     own = _own_row(advice, meta)
     arguments = html.Code(" ".join(row.options.arguments()), **named("choice"))
     if own is not None and own.options == row.options:
-        said = ["The run has the recommended options already: ", arguments, "."]
+        said: list[Component | str] = ["The run has the recommended options already: ", arguments, "."]
         return [html.P(said), _basis(advice)]
     lines = [
         _line("longest_wait", "longest wait", own, row, "longest_wait_s"),

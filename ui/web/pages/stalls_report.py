@@ -96,7 +96,7 @@ def cause_bar(by_kind: Mapping[PartKind, int]) -> list[Component]:
 def _answer(report: StallReport) -> list[Component]:
     """What most waiting went to, whose prompts cost most, and the longest wait beside the sum."""
     told = stalls_answer(report, shown)
-    parts = [html.Span(told.cause)]
+    parts: list[Component] = [html.Span(told.cause)]
     if told.culprit is not None:
         parts += [html.Span("; "), html.Span(told.culprit, className="lost", **named("culprit_cost"))]
     parts.append(html.Span("."))

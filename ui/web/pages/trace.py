@@ -53,9 +53,8 @@ def layout(timelines: Sequence[Timeline], theme: str, run: int = 0) -> Component
     )
 
 
-def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock) -> None:
+def register(app: dash.Dash, timelines: Sequence[Timeline], lock: threading.Lock, checks: Checks) -> None:
     """Show the chosen run, and hold the rules against it in the background; `lock` guards the timelines."""
-    checks = Checks()
 
     @app.callback(
         Output("trace-said", "children"),
