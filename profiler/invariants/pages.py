@@ -125,7 +125,10 @@ def _ends(tables: Tables) -> pl.DataFrame:
 
 
 def _as_left(tables: Tables) -> Finding | str:
-    """As many of each kind; requests that ended after the last result have given pages back since then."""
+    """Since the last result nobody was handed a page: locks may be given back, and what is unlocked evicted.
+
+    Private pages are given back by requests that ended since then, and by no others.
+    """
     pool = tables.meta.get("pool_at_end")
     if not isinstance(pool, Mapping) or not all(isinstance(pool.get(kind), int) for kind in KINDS):
         return "meta.json does not say how the pool was left (pool_at_end)"
@@ -137,11 +140,15 @@ def _as_left(tables: Tables) -> Finding | str:
     told = tables.page_replay.totals.group_by("rank", maintain_order=True).last()
     told = told.with_columns(pl.lit(pool[kind], pl.Int64).alias(f"left_{kind}") for kind in KINDS)
     owned, left = ({kind: pl.col(f"{what}_{kind}") for kind in KINDS} for what in ("owned", "left"))
-    fewer = (left["free"] < owned["free"]) | (
-        left["evictable"] + left["protected"] > owned["evictable"] + owned["protected"]
+    wrong = (
+        (left["free"] < owned["free"])
+        | (left["private"] > owned["private"])
+        | (left["protected"] > owned["protected"])
+        | (left["evictable"] + left["protected"] > owned["evictable"] + owned["protected"])
     )
-    other = pl.any_horizontal(owned[kind] != left[kind] for kind in KINDS)
-    broken = told.filter(fewer if ended_since else other)
+    if not ended_since:
+        wrong |= left["private"] != owned["private"]
+    broken = told.filter(wrong)
     shown = [name for kind in KINDS for name in (f"owned_{kind}", f"left_{kind}")]
     return Finding(len(told), broken.select("forward_id", *shown))
 
@@ -175,7 +182,7 @@ PAGE_RULES = (
     ),
     Rule(
         "pages_as_left",
-        "when every request has ended, pages are owned as the pool was left",
+        "the pool was left as pages were owned after the last result, but for what was given back since",
         (*_PAGES, "forwards.result_end_ns"),
         _as_left,
     ),
