@@ -12,10 +12,11 @@ from traces.schema import enum_code
 
 
 def generated(folder: Path, forwards: int, *, mixed: bool = False, rows: int = 8, seed: int = 0) -> Path:
-    options = Namespace(forwards=forwards, output=folder / "t.chunkscope", mixed=mixed, seed=seed, rows=rows)
+    path = folder / "t.chunkscope"
+    options = Namespace(forwards=forwards, output=path, mixed=mixed, seed=seed, rows=rows)
     episodes = list(make_trace.record_episodes(folder, options))
-    make_trace.write_trace(options.output, episodes, options)
-    return options.output
+    make_trace.write_trace(path, episodes, options)
+    return path
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -11,36 +11,36 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, Protocol
-
-import pyarrow as pa
 
 from engine.arithmetic import ForwardSums
-from traces.schema import TABLES, enum_names
+from tests.support.oracle_tables import (
+    CHUNKS,
+    TIMES,
+    Record,
+    Tables,
+    begins_ns,
+    device_ns,
+    holds,
+    records,
+    sums_of,
+    touches,
+)
 
-__all__ = ["DEVICE_KINDS", "KINDS", "LedgerOracle", "OracleGap", "PartKey"]
+__all__ = ["KINDS", "LedgerOracle", "OracleGap", "PartKey"]
 
-Record = Mapping[str, Any]
 PartKey = tuple[str, int | None, int | None]  # kind, forward, and the request whose chunk it is
 
-DEVICE_KINDS = (
+KINDS = (
     *("OWN_DECODE", "OWN_OTHER", "RECOMPUTE", "OTHERS_PREFILL", "OTHERS_MIXED", "OTHERS_DECODE"),
     *("MIXED_EXTRA", "MIXED_UNKNOWN", "SIT_OUT", "RETRACTED", "DEFERRED"),
+    *("PLAN", "LAUNCH", "RESULT", "WAIT", "IDLE", "UNTOLD"),
 )
-KINDS = (*DEVICE_KINDS, "PLAN", "LAUNCH", "RESULT", "WAIT", "IDLE", "UNTOLD")
 _NOT_LATE = ("OWN_DECODE", "OWN_OTHER")
-_CHUNKS = ("WHOLE", "FIRST", "MIDDLE", "LAST")
 _HOST = (
     ("RESULT", "result_start_ns", "result_end_ns"),
     ("LAUNCH", "launch_start_ns", "launch_end_ns"),
     ("PLAN", "plan_start_ns", "plan_end_ns"),
 )
-_TIMES = tuple(f"{what}_{edge}_ns" for what in ("plan", "launch", "result") for edge in ("start", "end"))
-_ALL_TIMES = ("start_ns", "end_ns", *_TIMES)
-
-
-class _Tables(Protocol):
-    def table(self, name: str) -> pa.Table: ...
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class OracleGap:
 class LedgerOracle:
     """The ledger of every gap of a trace; `seconds` is a cost model to split forwards by, else tokens do."""
 
-    def __init__(self, trace: _Tables, seconds: Callable[[ForwardSums], float] | None = None) -> None:
-        self.forwards = _records(trace, "forwards")
-        self.rows = _records(trace, "rows")
-        self.events = _records(trace, "events")
-        self.watched = {row["forward_id"] for row in _records(trace, "kernels")}
+    def __init__(self, trace: Tables, seconds: Callable[[ForwardSums], float] | None = None) -> None:
+        self.forwards = records(trace, "forwards")
+        self.rows = records(trace, "rows")
+        self.events = records(trace, "events")
+        self.watched = {row["forward_id"] for row in records(trace, "kernels")}
         self.seconds = seconds
         self.forward = {forward["forward_id"]: forward for forward in self.forwards}
         self.rows_of: dict[int, list[Record]] = defaultdict(list)
@@ -100,7 +100,7 @@ class LedgerOracle:
 
     def chunk_rows(self, forward_id: int) -> list[Record]:
         """A forward's extend rows, by request."""
-        return [row for row in self.rows_of[forward_id] if row["role"] in _CHUNKS]
+        return [row for row in self.rows_of[forward_id] if row["role"] in CHUNKS]
 
     def mixed_extra_ns(self, forward: Record) -> int | None:
         """What a MIXED forward took longer than the median of DECODE forwards like it; None without any."""
@@ -108,7 +108,7 @@ class LedgerOracle:
         if None in (rows, kv, forward["start_ns"], forward["end_ns"]) or self._slowed(forward):
             return None
         alike = [
-            _device_ns(other)
+            device_ns(other)
             for other in self.forwards
             if other["mode"] == "DECODE"
             and None not in (other["start_ns"], other["end_ns"], other["decode_tokens"], other["kv_tokens"])
@@ -118,8 +118,8 @@ class LedgerOracle:
         ]
         if not alike:
             return None
-        device_ns = _device_ns(forward)
-        return min(max(device_ns - round(statistics.median(map(Fraction, alike))), 0), device_ns)
+        taken_ns = device_ns(forward)
+        return min(max(taken_ns - round(statistics.median(map(Fraction, alike))), 0), taken_ns)
 
     def shares(self, total_ns: int, chunks: Sequence[Record]) -> dict[int, int]:
         """A forward's time shared among some of its chunks: by largest remainder, then by rid."""
@@ -153,7 +153,7 @@ class LedgerOracle:
                 yield rid, index, rank, tokens[rid, index - 1][1], end_ns, own
 
     def _gap(self, rid: int, index: int, rank: int, start_ns: int, end_ns: int, own: int) -> OracleGap:
-        here = [forward for forward in self.forwards if _touches(forward, rank, start_ns, end_ns)]
+        here = [forward for forward in self.forwards if touches(forward, rank, start_ns, end_ns)]
         slices = [
             (self._holder(rid, rank, here, own, begin, end), end - begin)
             for begin, end in pairwise(sorted(self._edges(rid, here, start_ns, end_ns)))
@@ -169,7 +169,7 @@ class LedgerOracle:
         """Every time in the gap at which anything may begin or end."""
         edges = {start_ns, end_ns}
         for forward in here:
-            edges |= {forward[name] for name in _ALL_TIMES}
+            edges |= {forward[name] for name in TIMES}
             if forward["mode"] == "MIXED" and forward["end_ns"] is not None:
                 edges.add(forward["end_ns"] - (self._extras[forward["forward_id"]] or 0))
         for spell in self._spells[rid]:
@@ -180,7 +180,7 @@ class LedgerOracle:
         self, rid: int, rank: int, here: Sequence[Record], own: int, begin: int, end: int
     ) -> tuple[str, int | None]:
         """Whose a slice of a gap is."""
-        device = [f for f in here if _holds(f, "start_ns", "end_ns", begin, end)]
+        device = [f for f in here if holds(f, "start_ns", "end_ns", begin, end)]
         if device:
             first = min(device, key=lambda forward: forward["start_ns"])  # of equals the first of the trace
             return self._device_kind(rid, first, own, begin, end), first["forward_id"]
@@ -188,11 +188,11 @@ class LedgerOracle:
             (forward[start], kind)
             for kind, start, stop in _HOST
             for forward in here
-            if _holds(forward, start, stop, begin, end)
+            if holds(forward, start, stop, begin, end)
         ]
         if host:
             return min(host, key=lambda interval: interval[0])[1], None
-        flying = [f for f in here if _holds(f, "launch_end_ns", "result_start_ns", begin, end)]
+        flying = [f for f in here if holds(f, "launch_end_ns", "result_start_ns", begin, end)]
         if any(None in (forward["start_ns"], forward["end_ns"]) for forward in flying):
             return "UNTOLD", None
         if flying:
@@ -202,7 +202,7 @@ class LedgerOracle:
     def _device_kind(self, rid: int, forward: Record, own: int, begin: int, end: int) -> str:
         forward_id, mode = forward["forward_id"], forward["mode"]
         mine = [row for row in self.rows_of[forward_id] if row["rid"] == rid]
-        if mine and mine[0]["role"] in _CHUNKS:
+        if mine and mine[0]["role"] in CHUNKS:
             return "BESIDE_OWN_CHUNK"
         if mine:
             extra_ns = self._extras[forward_id] if mode == "MIXED" else 0
@@ -244,9 +244,9 @@ class LedgerOracle:
         """By how much the forward takes longer with each chunk, in whole millionths of the sum of these."""
         rows = self.rows_of[forward_id]
         assert self.seconds is not None
-        whole = self.seconds(_sums(rows))
+        whole = self.seconds(sums_of(rows))
         added = {
-            row["rid"]: max(0.0, whole - self.seconds(_sums([other for other in rows if other is not row])))
+            row["rid"]: max(0.0, whole - self.seconds(sums_of([other for other in rows if other is not row])))
             for row in self.chunk_rows(forward_id)
         }
         total = sum(added.values())
@@ -261,7 +261,7 @@ class LedgerOracle:
         """By rank: whether every forward has all its times."""
         complete = dict.fromkeys((forward["rank"] for forward in self.forwards), True)
         for forward in self.forwards:
-            complete[forward["rank"]] &= all(forward[name] is not None for name in _ALL_TIMES)
+            complete[forward["rank"]] &= all(forward[name] is not None for name in TIMES)
         return complete
 
     @cached_property
@@ -280,63 +280,12 @@ class LedgerOracle:
             if event["kind"] not in ("RETRACT", "PREEMPT") or event["t_ns"] is None:
                 continue
             starts = [
-                _start(self.forward[row["forward_id"]])
+                begins_ns(self.forward[row["forward_id"]])
                 for row in self.rows
                 if row["rid"] == event["rid"]
-                and row["role"] in _CHUNKS
+                and row["role"] in CHUNKS
                 and (event["attempt"] is None or (row["attempt"] or 0) > event["attempt"])
             ]
             later = [start for start in starts if start is not None and start >= event["t_ns"]]
             spells[event["rid"]].append((event["t_ns"], min(later, default=2**63)))
         return spells
-
-
-def _records(trace: _Tables, name: str) -> list[Record]:
-    """A table's rows, with the names of enum codes, and rank 0 where a trace tells none."""
-    records = trace.table(name).to_pylist()
-    enums = [field.name for field in TABLES[name] if field.metadata]
-    names = {column: enum_names(name, column) for column in enums}
-    for record in records:
-        record["rank"] = record.get("rank") or 0
-        for column in enums:
-            record[column] = None if record[column] is None else names[column][record[column]]
-    return list(records)
-
-
-def _device_ns(forward: Record) -> int:
-    return int(max(0, forward["end_ns"] - forward["start_ns"]))
-
-
-def _start(forward: Record) -> int | None:
-    """Of the device, or as far as the host tells."""
-    times = (forward[name] for name in ("start_ns", "launch_start_ns", "plan_end_ns", "plan_start_ns"))
-    return next((time for time in times if time is not None), None)
-
-
-def _touches(forward: Record, rank: int, start_ns: int, end_ns: int) -> bool:
-    """Whether anything of a forward may lie in a span of a rank."""
-    times = [forward[name] for name in _ALL_TIMES if forward[name] is not None]
-    return bool(forward["rank"] == rank and times and min(times) <= end_ns and max(times) >= start_ns)
-
-
-def _holds(forward: Record, start: str, end: str, begin: int, stop: int) -> bool:
-    if forward[start] is None or forward[end] is None:
-        return False
-    return bool(forward[start] <= begin and stop <= forward[end])
-
-
-def _sums(rows: Sequence[Record]) -> ForwardSums:
-    """The sums of a forward with these rows."""
-    chunks = [(row["prefix_len"], row["extend_len"]) for row in rows if row["role"] in _CHUNKS]
-    decodes = [row["prefix_len"] + row["extend_len"] for row in rows if row["role"] == "DECODE"]
-    middle = sum(row["role"] in ("FIRST", "MIDDLE") for row in rows)
-    return ForwardSums(
-        extend_tokens=sum(n for _, n in chunks),
-        decode_tokens=len(decodes),
-        rows_with_logits=len(rows) - middle,
-        pairs_prefix=sum(n * p for p, n in chunks),
-        pairs_causal=sum(n * (n + 1) // 2 for _, n in chunks),
-        pairs_decode=sum(decodes),
-        prefix_tokens=sum(p for p, _ in chunks),
-        kv_tokens=sum(p + n for p, n in chunks) + sum(decodes),
-    )

@@ -1,6 +1,9 @@
 """The ledgers of every trace that the tests have elsewhere, against the oracle."""
 
+import ast
+import inspect
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from engine.observer import EventKind
 from engine.request import Request, SamplingParams
 from profiler.ledger.stall_report import stall_report
 from profiler.timeline.timeline import Timeline
+from tests.support import ledger_oracle, oracle_sums, oracle_tables
 from tests.support.fitted_runs import COST as ROOFLINE
 from tests.support.ledger_checks import gaps_agree, ledgers_agree, parts_of
 from tests.support.ledger_oracle import LedgerOracle
@@ -40,6 +44,14 @@ class TokenCost:
 
 
 COST = ("tokens and pairs", TokenCost())
+
+
+@pytest.mark.parametrize("module", [ledger_oracle, oracle_tables, oracle_sums])
+def test_the_oracle_shares_nothing_with_what_it_judges(module: ModuleType) -> None:
+    imports = [
+        node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)
+    ]
+    assert {str(node.module).split(".")[0] for node in imports}.isdisjoint({"profiler", "ui"})
 
 
 @pytest.mark.parametrize("name", TABLES)
