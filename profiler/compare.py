@@ -22,6 +22,7 @@ class PolicyRow:
     worst_gap_forward_id: int | None  # the forward that took the most of it
     worst_gap_culprit: str | None  # the request that took the most of it
     worst_gap_forwards: int  # others' forwards in it
+    waiting_s: float | None  # the sum of all gaps of all requests
     ttft: Spread
     itl: Spread
     output_tokens_per_s: float | None
@@ -64,6 +65,7 @@ def policy_row(policy: str, summary: Mapping[str, Any]) -> PolicyRow:
         worst_gap_forward_id=worst["culprit_forward_id"],
         worst_gap_culprit=next(iter(worst["culprit_rids"]), None),
         worst_gap_forwards=len(worst["forward_ids"]),
+        waiting_s=summary["waiting_s"],
         ttft=Spread(**summary["ttft_s"]),
         itl=Spread(**summary["itl_s"]),
         output_tokens_per_s=summary["output_tokens_per_s"],

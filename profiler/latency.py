@@ -37,6 +37,7 @@ class Latency:
 
     ttft: Spread
     itl: Spread
+    waiting_s: float | None  # the sum of all gaps between tokens
     output_tokens: int
     output_tokens_per_s: float | None
 
@@ -92,9 +93,11 @@ def first_token_times(trace: TraceLike) -> pl.DataFrame:
 def latency(trace: TraceLike) -> Latency:
     """TTFT, ITL and output rate of a trace."""
     tokens = token_times(trace)
+    between = gaps(trace)["gap_ns"]
     return Latency(
         ttft=Spread.of_ns(first_token_times(trace)["ttft_ns"]),
-        itl=Spread.of_ns(gaps(trace)["gap_ns"]),
+        itl=Spread.of_ns(between),
+        waiting_s=int(between.sum()) / 1e9 if len(between) else None,
         output_tokens=tokens.height,
         output_tokens_per_s=_output_rate(trace, tokens["t_ns"]),
     )

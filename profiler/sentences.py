@@ -147,6 +147,7 @@ def mixing(chunked: Summary, mixed: Summary) -> str:
         return (
             f"Mixing cuts the longest gap {times(before / after)}, {numbers}, because decodes ride along in "
             f"prefill forwards: {_others(left)} in it, where chunking alone had {count(had)}."
+            f"{_waiting(chunked, mixed)}"
         )
     cause = (
         f"because {_others(left)} in it"
@@ -156,6 +157,14 @@ def mixing(chunked: Summary, mixed: Summary) -> str:
     if after > before * _SAME:
         return f"Mixing makes the longest gap {times(after / before)} longer, {numbers}, {cause}."
     return f"Mixing does not cut the longest gap ({times(before / after)}, {numbers}), {cause}."
+
+
+def _waiting(chunked: Summary, mixed: Summary) -> str:
+    """What mixing does to all waiting together, which is less than what it does to the longest wait."""
+    before, after = chunked["waiting_s"], mixed["waiting_s"]
+    if before is None or after is None:
+        return ""
+    return f" All waiting for tokens goes from {duration(before)} to {duration(after)} in sum."
 
 
 def price(chunked: Summary, mixed: Summary) -> str | None:

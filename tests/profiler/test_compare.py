@@ -24,6 +24,7 @@ def run(
     p99: float | None = 0.5,
     ttft: float | None = 3.0,
     rate: float | None = 40.0,
+    waiting: float | None = 10.0,
 ) -> dict[str, Any]:
     """A summary with just these numbers."""
     return {
@@ -33,6 +34,7 @@ def run(
         "output_tokens_per_s": rate,
         "ttft_s": {"p50": ttft, "p99": ttft, "max": ttft},
         "itl_s": {"p50": 0.02, "p99": p99, "max": gap_s},
+        "waiting_s": waiting,
         "worst_stall": {
             "gap_s": gap_s,
             "rid": "decode-1",
@@ -71,7 +73,8 @@ def test_the_usual_outcome() -> None:
     )
     assert (
         "Mixing cuts the longest gap 7.0 times, from 2.10 s to 300 ms, because decodes ride along in prefill "
-        "forwards: no prefill forward of others lies in it, where chunking alone had 9." in text
+        "forwards: no prefill forward of others lies in it, where chunking alone had 9. All waiting for tokens goes "
+        "from 10.00 s to 10.00 s in sum." in text
     )
     assert "--enable-mixed-chunk; with it the longest TTFT goes from 3.00 s to 3.00 s" in text
     assert "from 40.0 to 40.0 tokens/s" in text

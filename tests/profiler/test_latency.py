@@ -64,6 +64,7 @@ def test_latency_of_hand_worked_trace() -> None:
     assert found.output_tokens_per_s == pytest.approx(6 / (190 - 5) * 1e9)
     assert found.itl.p50 == pytest.approx(75e-9)
     assert found.itl.max == 130e-9
+    assert found.waiting_s == gaps(two_requests())["gap_ns"].sum() / 1e9
 
 
 def test_rate_counts_from_the_first_plan_when_arrivals_are_unknown() -> None:
@@ -74,7 +75,7 @@ def test_rate_counts_from_the_first_plan_when_arrivals_are_unknown() -> None:
 def test_an_empty_trace_has_unknown_latency() -> None:
     found = latency(MemoryTrace({}))
     assert found.ttft == found.itl == Spread(None, None, None)
-    assert (found.output_tokens, found.output_tokens_per_s) == (0, None)
+    assert (found.output_tokens, found.output_tokens_per_s, found.waiting_s) == (0, None, None)
 
 
 def test_dropped_samples_and_lost_forwards_are_no_tokens() -> None:

@@ -21,7 +21,7 @@ from tests.support.traces import (
 )
 
 CONTRACT = {
-    "provenance", "requests", "forwards", "output_tokens_per_s", "ttft_s", "itl_s", "worst_stall",
+    "provenance", "requests", "forwards", "output_tokens_per_s", "ttft_s", "itl_s", "waiting_s", "worst_stall",
     "saturation", "kv_pages_peak", "inflight_middle_chunks_max", "retractions",
 }  # fmt: skip
 
@@ -81,6 +81,7 @@ def test_an_empty_trace_is_unknown_and_not_zero() -> None:
     for key in (
         "provenance",
         "output_tokens_per_s",
+        "waiting_s",
         "kv_pages_peak",
         "inflight_middle_chunks_max",
         "retractions",

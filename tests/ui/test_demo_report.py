@@ -33,6 +33,7 @@ def test_a_column_for_each_policy_and_a_dash_for_what_is_unknown() -> None:
     text = printed(summary(10_000_000), summary(11_000_000), summary(20_000_000))
     rows = {cells[1].strip(): [c.strip() for c in cells[2:5]] for cells in _cells(text)}
     assert rows["longest gap"] == ["10.0 ms", "11.0 ms", "20.0 ms"]
+    assert rows["waiting in sum"] == ["40.0 ms", "44.0 ms", "80.0 ms"]
     assert rows["of request"] == ["a", "a", "a"]
     assert rows["memory peak"] == ["–", "–", "–"]
     assert rows["ITL p50"] == ["10.0 ms", "11.0 ms", "20.0 ms"]

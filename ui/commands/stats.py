@@ -75,7 +75,7 @@ def _facts(trace: Path, summary: Mapping[str, Any], silent: "OpenSilences | None
         ("output", f"{count(summary['output_tokens'])} tokens, {rate(summary['output_tokens_per_s'])}"),
         ("longest gap", _gap(summary["worst_stall"])),
         *_silent(silent),
-        ("between tokens", _spread(summary["itl_s"])),
+        ("between tokens", f"{_spread(summary['itl_s'])}, {seconds(summary['waiting_s'])} in sum"),
         ("to first token", _spread(summary["ttft_s"])),
         ("KV pages", f"{count(summary['kv_pages_peak'])} of {count(summary['kv_pages_total'])} at most"),
         ("middle chunks", f"at most {count(summary['inflight_middle_chunks_max'])} of a request in flight"),

@@ -26,6 +26,7 @@ def comparison_table(comparison: Comparison) -> Table:
         ("  of request", [name(row.worst_gap_rid) for row in rows]),
         ("  caused by", [name(row.worst_gap_culprit) for row in rows]),
         ("  in forward", [count(row.worst_gap_forward_id) for row in rows]),
+        ("waiting in sum", [seconds(row.waiting_s) for row in rows]),
         *_spread("ITL", [row.itl for row in rows]),
         *_spread("TTFT", [row.ttft for row in rows]),
         ("output", [rate(row.output_tokens_per_s) for row in rows]),
