@@ -73,8 +73,8 @@ def test_the_usual_outcome() -> None:
     )
     assert (
         "Mixing cuts the longest gap 7.0 times, from 2.10 s to 300 ms, because decodes ride along in prefill "
-        "forwards: no prefill forward of others lies in it, where chunking alone had 9. All waiting for tokens goes "
-        "from 10.00 s to 10.00 s in sum." in text
+        "forwards: no prefill forward of others lies in it, where chunking alone had 9. All waiting for "
+        "tokens goes from 10.00 s to 10.00 s in sum." in text
     )
     assert "--enable-mixed-chunk; with it the longest TTFT goes from 3.00 s to 3.00 s" in text
     assert "from 40.0 to 40.0 tokens/s" in text

@@ -21,8 +21,8 @@ from tests.support.traces import (
 )
 
 CONTRACT = {
-    "provenance", "requests", "forwards", "output_tokens_per_s", "ttft_s", "itl_s", "waiting_s", "worst_stall",
-    "saturation", "kv_pages_peak", "inflight_middle_chunks_max", "retractions",
+    "provenance", "requests", "forwards", "output_tokens_per_s", "ttft_s", "itl_s", "waiting_s",
+    "worst_stall", "saturation", "kv_pages_peak", "inflight_middle_chunks_max", "retractions",
 }  # fmt: skip
 
 
