@@ -48,10 +48,9 @@ COST = ("tokens and pairs", TokenCost())
 
 @pytest.mark.parametrize("module", [ledger_oracle, oracle_tables, oracle_sums])
 def test_the_oracle_shares_nothing_with_what_it_judges(module: ModuleType) -> None:
-    imports = [
-        node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)
-    ]
-    assert {str(node.module).split(".")[0] for node in imports}.isdisjoint({"profiler", "ui"})
+    nodes = ast.walk(ast.parse(inspect.getsource(module)))
+    imports = {str(node.module).split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert imports.isdisjoint({"profiler", "ui"})
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -104,7 +104,7 @@ def test_every_gap_of_tables_that_no_engine_would_write() -> None:
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_the_sums_of_tables_that_no_engine_would_write(seed: int) -> None:
     trace = MemoryTrace(wild_tables(Random(seed), orderly=True))
-    ledgers_agree(trace, COST if seed % 2 else None, tops=(1, 2, ALL))
+    ledgers_agree(trace, COST if seed % 2 else None, tops=(5, ALL))
 
 
 def _measured(path: Path, overlapped: bool) -> Trace:
