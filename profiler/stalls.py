@@ -13,7 +13,7 @@ from engine.batch import ForwardMode, Role
 from engine.observer import EventKind
 from profiler.device_time import device_intervals, in_spans
 from profiler.forward_table import UNKNOWN, UNKNOWN_MODE, UNKNOWN_TIME, ForwardTable, forward_table
-from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
+from profiler.mixed_extra import extra_estimators, mixed_extras
 from profiler.request_rows import RequestRows, request_rows
 from profiler.tables import TraceLike, frame, request_names
 from profiler.token_gaps import DeviceTime, Gaps, gap_frame, token_gaps
@@ -72,6 +72,7 @@ def stalls_among(
         own_mode=forwards.mode[own],
         own_start_ns=np.where(forwards.on_device[own], forwards.start_ns[own], UNKNOWN_TIME),
         mixed_extra_ns=np.where(rows.role[between.row[chosen]] == Role.DECODE.value, extras[own], UNKNOWN),
+        mixed_extra_estimator=pl.Series(extra_estimators(forwards, extras, own), dtype=pl.String),
         **{name: count[chosen] for name, count in delays.items()},
     )
     return _as_listed(found, request_names(trace))
@@ -89,7 +90,7 @@ def _as_listed(found: pl.DataFrame, names: Mapping[int, str]) -> pl.DataFrame:
             mixed_extra_ns=pl.when(pl.col("mixed_extra_ns") != UNKNOWN).then("mixed_extra_ns"),
         )
         .with_columns(
-            mixed_extra_estimator=pl.when(pl.col("mixed_extra_ns").is_not_null()).then(pl.lit(DECODE_MEDIAN))
+            mixed_extra_estimator=pl.when(pl.col("mixed_extra_ns").is_not_null()).then("mixed_extra_estimator")
         )
         .join(named, on="rid", how="left")
         .sort("gap_ns", "start_ns", "rid", descending=[True, False, False])

@@ -11,7 +11,7 @@ from profiler.culprits import Culprit
 from profiler.forward_table import UNKNOWN, UNKNOWN_MODE, ForwardTable
 from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Pieces, Span, gap_pieces
 from profiler.ledger.parts import Chunk, GapDetail, GapForward, Part, PartKind
-from profiler.mixed_extra import DECODE_MEDIAN
+from profiler.mixed_extra import extra_estimators
 from profiler.request_rows import RequestRows
 from profiler.token_gaps import Gaps, token_gaps
 
@@ -80,10 +80,14 @@ class GapReader:
             chunks=chunks,
             costliest=max(chunks, key=lambda chunk: (chunk.in_gap_ns, -chunk.start_ns), default=None),
             mixed_extra_ns=extra_ns,
-            mixed_extra_estimator=None if extra_ns is None else DECODE_MEDIAN,
+            mixed_extra_estimator=None if extra_ns is None else self._estimator(own),
             parts=parts,
             split=self.source.split.name,
         )
+
+    def _estimator(self, forward: int) -> str | None:
+        at = np.array([forward])
+        return extra_estimators(self.source.forwards, self.source.mixed_extra_ns, at)[0]
 
     def _parts(self, pieces: Pieces) -> tuple[Part, ...]:
         columns = (pieces.kind, pieces.ns, pieces.forward, pieces.chunk)

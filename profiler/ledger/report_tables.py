@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.forward_table import UNKNOWN
 from profiler.ledger.charges import ChunkCharges, Stretches, until_each
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.groups import stall_groups, worst_groups
@@ -14,7 +15,7 @@ from profiler.ledger.report import CausesOverTime, ChunkCost, CulpritCost, Stall
 from profiler.ledger.split import split_all
 from profiler.ledger.unusual_gaps import GapSums
 from profiler.ledger.victims import VictimSums
-from profiler.mixed_extra import DECODE_MEDIAN
+from profiler.mixed_extra import DECODE_MEDIAN, DECODE_PLANE, extra_estimators
 
 __all__ = ["LedgerSums", "as_report"]
 
@@ -52,8 +53,15 @@ def as_report(sums: LedgerSums, name_of: Callable[[int], str], top: int) -> Stal
         chunks=tuple(_chunk(sums, charged, at, name_of) for at in _largest(sums.charges.cost_ns, top)),
         over_time=_over_time(sums),
         split=source.split.name,
-        mixed_extra_estimator=DECODE_MEDIAN if (source.mixed_extra_ns >= 0).any() else None,
+        mixed_extra_estimator=_estimator(source),
     )
+
+
+def _estimator(source: LedgerSource) -> str | None:
+    """What mixed extras were estimated by; None of none."""
+    told = np.flatnonzero(source.mixed_extra_ns != UNKNOWN)
+    used = set(extra_estimators(source.forwards, source.mixed_extra_ns, told))
+    return "; else ".join(name for name in (DECODE_MEDIAN, DECODE_PLANE) if name in used) or None
 
 
 def _length(group: StallGroup) -> tuple[int, int, int]:

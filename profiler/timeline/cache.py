@@ -31,7 +31,7 @@ from traces.reader import Trace, open_trace
 
 __all__ = ["cache_key", "load_index"]
 
-FORMAT = 5  # raise it whenever what an index holds, or means, changes
+FORMAT = 6  # raise it whenever what an index holds, or means, changes
 NAME = "timeline.cache"
 
 _LEVEL = ("bounds", "bucket", "count", "busy_ns", "longest")

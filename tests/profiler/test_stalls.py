@@ -15,10 +15,11 @@ from profiler.culprits import split_exactly
 from profiler.forward_table import UNKNOWN, forward_table
 from profiler.latency import gaps
 from profiler.ledger.parts import GapDetail, PartKind
-from profiler.mixed_extra import DECODE_MEDIAN, mixed_extras
+from profiler.mixed_extra import DECODE_MEDIAN, DECODE_PLANE, mixed_extras
 from profiler.stalls import stalls
 from profiler.worst_gap import culprit_forward_id, worst_gap
 from tests.support.counts import ENGINE_EXAMPLES
+from tests.support.oracle_extra import alone_ns
 from tests.support.recorded import record_run, rows_of
 from tests.support.traces import MemoryTrace, decode_row, event, extend_row, forward, request
 from tests.support.workloads import Arrival, scenarios
@@ -185,6 +186,24 @@ def test_the_mixed_extra_is_clipped_and_null_without_like_forwards() -> None:
     assert [(c.name, c.device_ns) for c in worst.culprits] == [("r1", 375), ("r2", 125)]
 
 
+def test_without_like_forwards_the_extra_is_taken_from_the_plane_through_all() -> None:
+    trace = mixing([100, 100])
+    decodes = [
+        forward(10 + i, 1000 * (i + 1), 1000 * (i + 1) + 50 + 2 * kv, DECODE, decode_tokens=1, kv_tokens=kv)
+        for i, kv in enumerate((200, 210, 220, 230, 240, 250, 260, 270))
+    ]
+    for record in trace.tables["forwards"]:
+        if record["mode"] == DECODE.value:
+            record["mode"] = EXTEND.value  # type: ignore[index]
+    found = stalls(
+        MemoryTrace({**trace.tables, "forwards": [*trace.tables["forwards"], *decodes]}), min_ratio=0
+    )
+    mixed = next(each for each in found.to_dicts() if each["own_mode"] == MIXED.value)
+    own = next(f for f in trace.tables["forwards"] if f["forward_id"] == mixed["own_forward_id"])
+    assert mixed["mixed_extra_ns"] == own["end_ns"] - own["start_ns"] - (50 + 2 * own["pairs_decode"])
+    assert mixed["mixed_extra_estimator"] == DECODE_PLANE
+
+
 def test_a_mixed_forward_that_prefills_the_request_again_has_no_extra_for_it() -> None:
     trace = mixing([100, 140])
     rows = [r for r in trace.tables["rows"] if r["forward_id"] != 2]
@@ -335,23 +354,21 @@ def test_mixed_extras_agree_with_the_definition(trace: MemoryTrace) -> None:
     forwards = trace.tables["forwards"]
     table = forward_table(trace)
     found = dict(zip(table.forward_id.tolist(), mixed_extras(table).tolist(), strict=True))
+    decodes = [
+        (f["decode_tokens"], f["kv_tokens"], f["end_ns"] - f["start_ns"])
+        for f in forwards
+        if f["mode"] == DECODE.value
+    ]
     for f in forwards:
         if f["mode"] != MIXED.value:
             assert found[f["forward_id"]] == UNKNOWN
             continue
-        like = sorted(
-            d["end_ns"] - d["start_ns"]
-            for d in forwards
-            if d["mode"] == DECODE.value
-            and 4 * abs(d["decode_tokens"] - f["decode_tokens"]) <= f["decode_tokens"]
-            and 4 * abs(d["kv_tokens"] - f["pairs_decode"]) <= f["pairs_decode"]
-        )
-        if not like:
+        alone = alone_ns(f["decode_tokens"], f["pairs_decode"], decodes)
+        if alone is None:
             assert found[f["forward_id"]] == UNKNOWN
             continue
-        middle = (like[(len(like) - 1) // 2] + like[len(like) // 2]) / 2
         device_ns = f["end_ns"] - f["start_ns"]
-        assert found[f["forward_id"]] == min(max(device_ns - round(middle), 0), device_ns)
+        assert found[f["forward_id"]] == min(max(device_ns - alone, 0), device_ns)
 
 
 @given(st.integers(0, 10**12), st.lists(st.integers(1, 10**6), min_size=1, max_size=20))
