@@ -4,7 +4,6 @@ Each gap is cut at every time that anything on its rank begins or ends; each sli
 who holds it. Nothing of `profiler` is used.
 """
 
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 
 from engine.arithmetic import ForwardSums
+from tests.support.oracle_extra import alone_ns
 from tests.support.oracle_tables import (
     CHUNKS,
     TIMES,
@@ -103,23 +103,13 @@ class LedgerOracle:
         return [row for row in self.rows_of[forward_id] if row["role"] in CHUNKS]
 
     def mixed_extra_ns(self, forward: Record) -> int | None:
-        """What a MIXED forward took longer than the median of DECODE forwards like it; None without any."""
-        rows, kv = forward["decode_tokens"], forward["pairs_decode"]
-        if None in (rows, kv, forward["start_ns"], forward["end_ns"]) or self._slowed(forward):
+        """What a MIXED forward took longer than its decode rows alone would; None where that is not known."""
+        rows, kv_tokens = forward["decode_tokens"], forward["pairs_decode"]
+        if None in (rows, kv_tokens, forward["start_ns"], forward["end_ns"]) or self._slowed(forward):
             return None
-        alike = [
-            device_ns(other)
-            for other in self.forwards
-            if other["mode"] == "DECODE"
-            and None not in (other["start_ns"], other["end_ns"], other["decode_tokens"], other["kv_tokens"])
-            and 4 * abs(other["decode_tokens"] - rows) <= rows
-            and 4 * abs(other["kv_tokens"] - kv) <= kv
-            and not self._slowed(other)
-        ]
-        if not alike:
-            return None
+        alone = alone_ns(rows, kv_tokens, self._decodes)
         taken_ns = device_ns(forward)
-        return min(max(taken_ns - round(statistics.median(map(Fraction, alike))), 0), taken_ns)
+        return None if alone is None else min(max(taken_ns - alone, 0), taken_ns)
 
     def shares(self, total_ns: int, chunks: Sequence[Record]) -> dict[int, int]:
         """A forward's time shared among some of its chunks: by largest remainder, then by rid."""
@@ -251,6 +241,14 @@ class LedgerOracle:
         }
         total = sum(added.values())
         return {rid: Fraction(round(1_000_000 * s / total) if total else 0) for rid, s in added.items()}
+
+    @cached_property
+    def _decodes(self) -> list[tuple[int, int, int]]:
+        """Rows, KV tokens and time of the DECODE forwards that tell all three and that no profiler slowed."""
+        told = [f for f in self.forwards if f["mode"] == "DECODE" and not self._slowed(f)]
+        wanted = ("start_ns", "end_ns", "decode_tokens", "kv_tokens")
+        told = [forward for forward in told if all(forward[name] is not None for name in wanted)]
+        return [(forward["decode_tokens"], forward["kv_tokens"], device_ns(forward)) for forward in told]
 
     @cached_property
     def _all_watched(self) -> bool:

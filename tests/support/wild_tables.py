@@ -19,7 +19,7 @@ TIMES = (
     *("plan_start_ns", "plan_end_ns", "launch_start_ns", "launch_end_ns"),
     *("start_ns", "end_ns", "result_start_ns", "result_end_ns"),
 )
-UNSURE = TIMES[:-1]  # the time of a token is known
+TOKEN_NS = "result_end_ns"  # is always known
 REQUESTS, FORWARDS = 4, 14
 
 
@@ -37,7 +37,8 @@ class _Request:
 def wild_tables(rng: Random, *, orderly: bool = False) -> dict[str, Rows]:
     """New tables; `rng` decides everything.
 
-    Orderly ones are of one device queue and of requests whose chunks come before their decodes.
+    Orderly ones are of one device queue, in which the start of each forward is known, and of requests whose
+    chunks come before their decodes.
     """
     tables = _tables(rng, orderly)
     if rng.random() < 0.3:
@@ -49,7 +50,8 @@ def wild_tables(rng: Random, *, orderly: bool = False) -> dict[str, Rows]:
         ]
     missing = rng.choice([0.0, 0.0, 0.02])
     for forward in tables["forwards"]:
-        forward.update({name: None for name in UNSURE if rng.random() < missing})
+        known = (TOKEN_NS, "start_ns") if orderly else (TOKEN_NS,)
+        forward.update({name: None for name in TIMES if name not in known and rng.random() < missing})
     return tables
 
 
