@@ -11,6 +11,7 @@ from profiler.findings.thresholds import Thresholds
 from profiler.kernel_coverage import KernelCoverage, kernel_coverage
 from profiler.latency import latency
 from profiler.ledger.parts import GapDetail
+from profiler.ledger.why import main_cause
 from profiler.saturation import Saturation
 from profiler.saturation_report import decode_report, saturation_report
 from profiler.tables import TraceLike, request_names
@@ -62,8 +63,11 @@ def _worst_stall(gap: GapDetail | None) -> dict[str, Any]:
             "modes": [],
             "culprit_rids": [],
             "culprit_forward_id": None,
+            "cause": None,
+            "cause_s": None,
             "mixed_extra_s": None,
         }
+    cause = main_cause(gap)
     return {
         "gap_s": gap.gap_ns / 1e9,
         "rid": gap.name,
@@ -74,6 +78,8 @@ def _worst_stall(gap: GapDetail | None) -> dict[str, Any]:
         "modes": [forward.mode for forward in gap.forwards[:-1]],
         "culprit_rids": [culprit.name for culprit in gap.culprits],
         "culprit_forward_id": culprit_forward_id(gap),
+        "cause": None if cause is None else cause.name,
+        "cause_s": None if cause is None else gap.sum_ns([cause]) / 1e9,
         "mixed_extra_s": None if gap.mixed_extra_ns is None else gap.mixed_extra_ns / 1e9,
     }
 

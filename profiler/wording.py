@@ -1,6 +1,6 @@
 """Numbers as sentences write them: a unit, a comma in thousands, ms below one second."""
 
-__all__ = ["count", "duration", "mebibytes", "times", "tokens"]
+__all__ = ["count", "duration", "mebibytes", "shortened", "times", "tokens"]
 
 
 def count(value: int) -> str:
@@ -20,6 +20,11 @@ def duration(seconds: float) -> str:
         return f"{seconds:,.2f} s"
     decimals = 0 if ms >= 99.95 else 1 if ms >= 0.995 else 2
     return f"{ms:.{decimals}f} ms"
+
+
+def shortened(text: str, most: int = 48) -> str:
+    """A name, cut with an ellipsis where it is longer."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def times(factor: float) -> str:

@@ -16,7 +16,7 @@ from ui import stall_tables, ttft_tables
 from ui.price_cells import print_table
 from ui.stall_words import part_of, stalls_answer
 from ui.tables import print_facts, reporter, say
-from ui.words import count, name, plural, seconds
+from ui.words import clipped, count, plural, seconds
 
 __all__ = ["print_basis", "print_culprit", "print_report", "print_request"]
 
@@ -42,7 +42,7 @@ def print_request(
 
     `engine` are the options of the run, for what would have made the longest wait shorter.
     """
-    console, who = reporter(), name(asked)
+    console, who = reporter(), clipped(asked)
     if gaps:
         _print_waits(who, gaps, top, engine)
     else:
@@ -76,7 +76,7 @@ def _print_waits(who: str, gaps: Sequence[GapDetail], top: int, engine: Mapping[
 
 def print_culprit(asked: str, tolls: Sequence[ChunkToll], top: int | None) -> None:
     """What one request's chunks cost others: each chunk, and each that waited. `top` bounds the chunks."""
-    console, who = reporter(), name(asked)
+    console, who = reporter(), clipped(asked)
     if not tolls:
         say(console, f"No request waited between tokens for a chunk of {who}.", "bold")
         return

@@ -1,6 +1,7 @@
 """Ledgers of waits between tokens as tables for a terminal."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rich.table import Table
 
@@ -11,7 +12,7 @@ from profiler.ledger.report import ChunkCost, CulpritCost, StallGroup, StallRepo
 from ui.part_words import PART_WORDS, causes_ns
 from ui.stall_cells import cells_table, milliseconds, share
 from ui.stall_words import culprit_shares, names_words
-from ui.words import count, name
+from ui.words import clipped, count
 
 __all__ = [
     "causes_table",
@@ -23,6 +24,8 @@ __all__ = [
     "tolls_table",
     "victims_table",
 ]
+
+_short = partial(clipped, most=20)  # of a name that shares its cell with others
 
 
 def causes_table(report: StallReport) -> Table:
@@ -53,7 +56,7 @@ def victims_table(victims: Iterable[Victim]) -> Table:
         heads,
         (
             (
-                name(victim.name),
+                clipped(victim.name),
                 count(victim.gaps),
                 *map(milliseconds, (victim.waiting_ns, victim.late_ns, victim.longest_ns)),
                 count(victim.longest_token_index),
@@ -71,7 +74,7 @@ def culprits_table(culprits: Iterable[CulpritCost]) -> Table:
         heads,
         (
             (
-                name(culprit.name),
+                clipped(culprit.name),
                 count(culprit.chunks),
                 *map(milliseconds, (culprit.cost_ns, culprit.longest_ns, culprit.device_ns)),
             )
@@ -99,7 +102,7 @@ def tolls_table(tolls: Sequence[ChunkToll]) -> Table:
         (
             *_place(toll.chunk),
             milliseconds(toll.cost_ns),
-            names_words([victim.name for victim in toll.victims]),
+            names_words([victim.name for victim in toll.victims], _short),
         )
         for toll in tolls
     ]
@@ -108,7 +111,7 @@ def tolls_table(tolls: Sequence[ChunkToll]) -> Table:
 
 def toll_victims_table(tolls: Sequence[ChunkToll]) -> Table:
     """What all chunks of one request cost each that waited for them."""
-    rows = [(name(victim), milliseconds(cost_ns)) for victim, cost_ns in victims_of(tolls)]
+    rows = [(clipped(victim), milliseconds(cost_ns)) for victim, cost_ns in victims_of(tolls)]
     return cells_table("who waited", ("cost, ms",), rows)
 
 
@@ -123,7 +126,7 @@ def ledger_table(gap: GapDetail) -> Table:
 
 
 def _group(group: StallGroup) -> tuple[str, ...]:
-    who = names_words(group.names)
+    who = names_words(group.names, _short)
     if group.requests > 1:
         who += f"  ×{count(group.requests)}"
     return (
@@ -131,7 +134,7 @@ def _group(group: StallGroup) -> tuple[str, ...]:
         f"{group.start_ns / 1e9:.3f}",
         *map(milliseconds, (group.late_ns, group.gap_ns, group.lost_ns)),
         PART_WORDS[group.cause],
-        culprit_shares(group),
+        culprit_shares(group, _short),
     )
 
 
@@ -141,14 +144,14 @@ def _line(line: LedgerLine) -> str:
         return PART_WORDS[line.kind]
     first, last, of = line.chunks
     numbers = "whole" if of == 1 else f"chunk {first}" if first == last else f"chunks {first}–{last}"
-    return f"{name(line.name)}, {numbers}: {PART_WORDS[line.kind]}"
+    return f"{clipped(line.name)}, {numbers}: {PART_WORDS[line.kind]}"
 
 
 def _place(chunk: Chunk | ChunkCost) -> tuple[str, str, str]:
     """Which chunk, its forward, and its part of the prompt."""
     number = count(chunk.number) if chunk.of is None else f"{count(chunk.number)}/{count(chunk.of)}"
     return (
-        f"{name(chunk.name)} {number}",
+        f"{clipped(chunk.name)} {number}",
         count(chunk.forward_id),
         f"[{count(chunk.prefix_len)}, {count(chunk.extend_end)})",
     )

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from profiler.ledger.report import StallGroup, StallReport
 from ui.part_words import causes_ns
 from ui.si_words import percent
-from ui.words import count, name, seconds
+from ui.words import clipped, count, seconds
 
 __all__ = ["StallsAnswer", "culprit_shares", "names_words", "part_of", "stalls_answer"]
 
 _RUN = 3  # names that follow each other from which on they are written r1–r3
 _OWN = "own_decode"
+_CHARGED = ("others_prefill", "mixed_extra")  # causes that are somebody's prompt
 _WENT_TO = {"no_kv": "lack of KV", "deferred": "the interval", "not_told": "what the trace does not tell"}
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,14})", re.DOTALL)
 
@@ -34,9 +35,10 @@ class StallsAnswer(NamedTuple):
         return f"{head}. {self.worst}." if self.worst is not None else f"{head}."
 
 
-def stalls_answer(report: StallReport, show: Show = name) -> StallsAnswer:
+def stalls_answer(report: StallReport, show: Show = clipped) -> StallsAnswer:
     """What most of the waiting went to, who cost most, and the longest wait: a sum says little without it.
 
+    Nobody is named where most of it was no prompt's doing.
     `show` makes a request's name fit to stand in a line.
     """
     if not report.gaps:
@@ -51,7 +53,7 @@ def stalls_answer(report: StallReport, show: Show = name) -> StallsAnswer:
     most = max(lost, key=lambda cause: lost[cause])
     amount = part_of(lost[most], report.waiting_ns)
     cause = f"{amount} of waiting went to {_WENT_TO.get(most.key, most.words)}"
-    return StallsAnswer(cause, _culprit(report, show), worst)
+    return StallsAnswer(cause, _culprit(report, show) if most.key in _CHARGED else None, worst)
 
 
 def _culprit(report: StallReport, show: Show) -> str | None:
@@ -70,7 +72,7 @@ def part_of(part_ns: int, whole_ns: int) -> str:
     return f"{part_ns / 1e6:.1f} of {whole_ns / 1e6:.1f} ms"
 
 
-def names_words(names: Sequence[str], show: Show = name, most: int = 3) -> str:
+def names_words(names: Sequence[str], show: Show = clipped, most: int = 3) -> str:
     """Names in as few words as tell them: r1–r6; r1, r4; a, b, c and 12 more."""
     pieces = [piece for _, run in groupby(enumerate(names), key=_of_run) for piece in _pieces(run, show)]
     kept, left = pieces[:most], sum(size for _, size in pieces[most:])
@@ -93,7 +95,7 @@ def _pieces(run: Iterable[tuple[int, str]], show: Show) -> list[tuple[str, int]]
     return [(show(text), 1) for text in names]
 
 
-def culprit_shares(group: StallGroup, show: Show = name, most: int = 2) -> str:
+def culprit_shares(group: StallGroup, show: Show = clipped, most: int = 2) -> str:
     """Whose chunks filled a gap, as shares of it: r7 76 %, r8 21 %."""
     named, left = group.culprits[:most], group.culprits[most:]
     whole_ns = max(1, group.gap_ns)

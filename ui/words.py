@@ -4,9 +4,21 @@ import math
 
 from profiler import wording
 
-__all__ = ["UNKNOWN", "binary_bytes", "count", "memory", "name", "plural", "rate", "seconds"]
+__all__ = [
+    "CUT",
+    "UNKNOWN",
+    "binary_bytes",
+    "clipped",
+    "count",
+    "memory",
+    "name",
+    "plural",
+    "rate",
+    "seconds",
+]
 
 UNKNOWN = "–"
+CUT = "…"
 
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -54,3 +66,11 @@ def name(text: str | None) -> str:
     if text is None:
         return UNKNOWN
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def clipped(text: str | None, most: int = 48) -> str:
+    """`name`, an ellipsis where it was cut: a name is recognised by its beginning."""
+    if text is None:
+        return UNKNOWN
+    escaped = name(text[:most])
+    return escaped if len(text) <= most and len(escaped) <= most else escaped[: most - 1] + CUT

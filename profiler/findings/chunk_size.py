@@ -164,13 +164,13 @@ def _finding(verdict: _Verdict, size: _Size, point: SizePoint, share: float) -> 
 
 def _decodes_beside(run: Run) -> bool:
     """Whether any decode waited for a prefill forward or rode along in one."""
-    told = _prefills(run).select((pl.col("absent_decode_reqs") > 0) | (pl.col("decode_tokens") > 0))
+    told = _prefills(run).select((pl.col("waiting_decodes") > 0) | (pl.col("decode_tokens") > 0))
     return bool(told.to_series().any())
 
 
 def _lost_ns(run: Run, share: float) -> int | None:
     """A share of the prefill forwards' device time, once for each decode that waited or rode along."""
-    beside = pl.col("absent_decode_reqs").fill_null(0) + pl.col("decode_tokens").fill_null(0)
+    beside = pl.col("waiting_decodes").fill_null(0) + pl.col("decode_tokens").fill_null(0)
     prefills = _prefills(run)
     if prefills["device_ns"].null_count():
         return None

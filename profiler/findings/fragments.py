@@ -53,7 +53,7 @@ def fragments(run: Run) -> Finding | None:
         forward_ids=costliest["forward_id"],
         mend=gather_or_ride(run),
         at_ns=costliest["start_ns"][0],
-        lost_ns=total(found["device_ns"] * found["absent_decode_reqs"]),
+        lost_ns=total(found["device_ns"] * found["waiting_decodes"]),
     )
 
 
@@ -66,7 +66,7 @@ def _between_decodes(table: pl.DataFrame) -> pl.DataFrame:
     alone = np.zeros(len(mode), dtype=np.bool_)
     alone[1:-1] = (mode[1:-1] == ForwardMode.EXTEND.value) & decode[:-2] & decode[2:]
     alone[1:-1] &= (rank[:-2] == rank[1:-1]) & (rank[2:] == rank[1:-1])
-    return table.filter(pl.Series(alone)).filter(pl.col("absent_decode_reqs") > 0, ~pl.col("sat_out"))
+    return table.filter(pl.Series(alone)).filter(pl.col("waiting_decodes") > 0, ~pl.col("sat_out"))
 
 
 def _full(run: Run) -> tuple[pl.Expr, str]:

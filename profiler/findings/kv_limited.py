@@ -72,12 +72,13 @@ def _stated() -> pl.Expr:
 def _implied(run: Run) -> pl.Expr:
     """A decode forward beside a queue, with slots left and no interval: nobody was admitted for lack of KV.
 
-    A round that admits nobody makes no prefill forward that could state a reason. Only of this scheduler.
+    Once that was so the batch is full until a request leaves it, and nobody is asked. Only of this scheduler.
     """
     slots = run.number("max_running_requests")
     if run.trace.meta.get("provenance") not in _OWN or slots is None:
         return pl.lit(False)
-    decode = (pl.col("mode") == ForwardMode.DECODE.value) & pl.col("stop_reason").is_null()
+    untold = pl.col("stop_reason").is_null() | (pl.col("stop_reason") == StopReason.BATCH_FULL.value)
+    decode = (pl.col("mode") == ForwardMode.DECODE.value) & untold
     return (decode & (pl.col("running_reqs") < min(slots, _riders(run)))).fill_null(False)
 
 

@@ -94,7 +94,7 @@ def _decode_ns(table: pl.DataFrame, share: float) -> int | None:
     prefills = table.filter(pl.col("extend_tokens") > 0)
     if prefills["device_ns"].null_count():
         return None
-    return round(share * total(prefills["device_ns"] * prefills["absent_decode_reqs"]))
+    return round(share * total(prefills["device_ns"] * prefills["waiting_decodes"]))
 
 
 def _mend(run: Run, evicting: pl.DataFrame) -> Mend:

@@ -13,6 +13,7 @@ from profiler.findings.waits import Waits, waits_by_gaps, waits_by_ledger
 from profiler.latency import Spread
 from profiler.ledger.report import StallReport
 from profiler.tables import TraceLike, frame
+from profiler.wording import shortened
 from traces.reader import Trace
 
 if TYPE_CHECKING:
@@ -53,16 +54,28 @@ class Run:
         """Some columns of `forwards`, in order of rank and forward_id.
 
         `device_ns` is null where the device interval is unknown; `sat_out` tells forwards that a running
-        request sat out for lack of KV.
+        request sat out for lack of KV. `waiting_decodes` run without a row in the forward, and are not ended
+        by the result that is outstanding at its planning.
         """
         table = frame(self.trace, "forwards").select(*_COLUMNS).with_columns(pl.col("rank").fill_null(0))
         if table["rank"].n_unique() > 1 or not table["forward_id"].is_sorted():
             table = table.sort("rank", "forward_id")
         lasting = pl.col("end_ns") >= pl.col("start_ns")
-        return table.with_columns(
+        return self._with_ends(table).with_columns(
             device_ns=pl.when(lasting).then(pl.col("end_ns") - pl.col("start_ns")),
             sat_out=pl.col("forward_id").is_in(self.events(EventKind.SIT_OUT)["forward_id"].implode()),
         )
+
+    def _with_ends(self, table: pl.DataFrame) -> pl.DataFrame:
+        """With `waiting_decodes`; a request ends when the result of its last token has been processed."""
+        ends = self.requests.select(pl.col("rank").fill_null(0), outstanding_ns="finish_ns").drop_nulls()
+        ended = ends.group_by("rank", "outstanding_ns").agg(ending=pl.len().cast(pl.Int64))
+        outstanding = pl.when("overlapped").then(pl.col("result_end_ns").shift(1).over("rank"))
+        joined = table.with_columns(outstanding_ns=outstanding).join(
+            ended, on=["rank", "outstanding_ns"], how="left", maintain_order="left"
+        )
+        waiting = (pl.col("absent_decode_reqs") - pl.col("ending").fill_null(0)).clip(lower_bound=0)
+        return joined.with_columns(waiting_decodes=waiting).drop("outstanding_ns", "ending")
 
     def events(self, kind: EventKind) -> pl.DataFrame:
         """The events of one kind."""
@@ -79,11 +92,11 @@ class Run:
         return frame(self.trace, "requests")
 
     def names(self, rids: Iterable[int]) -> list[str]:
-        """The user's names of requests, in their order."""
+        """The user's names of requests, in their order, cut to a length that sentences can hold."""
         wanted = [int(rid) for rid in rids]
         known = self.requests.filter(pl.col("rid").is_in(wanted))
         of = dict(zip(known["rid"], known["name"], strict=True))
-        return [of.get(rid) or str(rid) for rid in wanted]
+        return [shortened(of.get(rid) or str(rid)) for rid in wanted]
 
     def rows(self, first_id: int, last_id: int) -> pl.DataFrame:
         """Rows of forwards with these ids and between: forward_id, rid, role, extend_len."""

@@ -71,7 +71,7 @@ def starvation(run: Run) -> Finding | None:
 def _starved() -> pl.Expr:
     """Prompts alone ran while others decoded, and not because these lacked KV to ride along."""
     alone = pl.col("mode") == ForwardMode.EXTEND.value
-    return alone & (pl.col("absent_decode_reqs") > 0) & ~pl.col("sat_out")
+    return alone & (pl.col("waiting_decodes") > 0) & ~pl.col("sat_out")
 
 
 def _bursts(starved: NDArray[np.bool_], table: pl.DataFrame) -> _Bursts:
@@ -79,7 +79,7 @@ def _bursts(starved: NDArray[np.bool_], table: pl.DataFrame) -> _Bursts:
     rank = table["rank"].to_numpy()[at]
     begins = np.flatnonzero((np.diff(at, prepend=-2) != 1) | (np.diff(rank, prepend=rank[0]) != 0))
     device_ns = table["device_ns"].fill_null(0).to_numpy()[at]
-    absent = table["absent_decode_reqs"].fill_null(0).to_numpy()[at]
+    absent = table["waiting_decodes"].fill_null(0).to_numpy()[at]
     return _Bursts(
         first=at[begins],
         last=at[np.append(begins[1:], len(at)) - 1],
@@ -90,7 +90,7 @@ def _bursts(starved: NDArray[np.bool_], table: pl.DataFrame) -> _Bursts:
 
 def _worst(run: Run, bursts: _Bursts, worst: int) -> _Worst:
     table, first, last = run.forwards, int(bursts.first[worst]), int(bursts.last[worst])
-    ids, absent = table["forward_id"][first : last + 1], table["absent_decode_reqs"][first : last + 1]
+    ids, absent = table["forward_id"][first : last + 1], table["waiting_decodes"][first : last + 1]
     follows = _decodes_after(table, last)
     prompts, waited = _who(run, ids, None if follows is None else int(table["forward_id"][follows]))
     waiting = len(waited) or int(absent.to_numpy().min())

@@ -1,4 +1,4 @@
-"""The ledger of a trace of several ranks, gap by gap: their forwards run side by side."""
+"""The ledger of a trace gap by gap: of several ranks, or where forwards did not run one after another."""
 
 import numpy as np
 from numpy.typing import NDArray

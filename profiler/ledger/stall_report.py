@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.forward_positions import ForwardPositions
-from profiler.forward_table import ForwardTable, forward_table
+from profiler.forward_table import UNKNOWN_TIME, ForwardTable, forward_table
 from profiler.ledger.charges import ChunkCharges, charge, joined
 from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.collected import Collected
@@ -66,9 +66,17 @@ def _sums(
     """The sums over all gaps, and the rows that the ledgers of first tokens ask for."""
     forwards = forward_table(trace)
     extras = mixed_extras(forwards)
-    if len(np.unique(forwards.rank)) == 1:
+    if _orderly(forwards):
         return _one_pass(trace, forwards, extras, top, split)
     return every_gap(trace, forwards, extras, split), TtftRows.of(trace, forwards)
+
+
+def _orderly(forwards: ForwardTable) -> bool:
+    """Whether forwards of one rank ran and ended in order, all with device intervals or all without."""
+    results = forwards.result_end_ns[forwards.result_end_ns != UNKNOWN_TIME]
+    one_rank = len(forwards) > 0 and bool((forwards.rank == forwards.rank[0]).all())
+    alike = bool((forwards.on_device == forwards.on_device[:1]).all())
+    return one_rank and alike and bool((np.diff(results) >= 0).all())
 
 
 def _one_pass(

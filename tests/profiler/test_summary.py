@@ -62,7 +62,7 @@ def test_a_small_run() -> None:
     assert found["worst_stall"] == {
         "gap_s": 350e-9, "rid": "alice", "token_index": 1, "own_forward_id": 2, "own_mode": "DECODE",
         "forward_ids": [1], "modes": ["EXTEND"], "culprit_rids": ["bob"], "culprit_forward_id": 1,
-        "mixed_extra_s": None,
+        "cause": "OTHERS_PREFILL", "cause_s": 300e-9, "mixed_extra_s": None,
     }  # fmt: skip
     assert (found["kv_pages_total"], found["kv_pages_peak"]) == (100, 70)
     assert found["inflight_middle_chunks_max"] == 1

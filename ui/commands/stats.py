@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ui.options import json_option
-from ui.words import count, memory, name, plural, rate, seconds
+from ui.words import clipped, count, memory, name, plural, rate, seconds
 
 if TYPE_CHECKING:
     from profiler.open_silences import OpenSilences
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 MOST_OPERATORS = 3
+_PROMPTS = ("OTHERS_PREFILL", "OTHERS_MIXED", "MIXED_EXTRA", "MIXED_UNKNOWN")  # causes: others' prompts
 
 
 def _pairs(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, str]:
@@ -104,9 +105,9 @@ def _silent(found: "OpenSilences | None") -> list[tuple[str, str]]:
     if found is None:
         return []
     who, longest = plural(found.requests, "decode"), seconds(found.longest_ns / 1e9)
-    text = f"{who} at the end, {name(found.name)} for {longest} so far"
+    text = f"{who} at the end, {clipped(found.name)} for {longest} so far"
     if found.half_done is not None:
-        text += f"; {name(found.half_done)} holds the half-done slot"
+        text += f"; {clipped(found.half_done)} holds the half-done slot"
     return [("silent", text)]
 
 
@@ -139,11 +140,18 @@ def _spread(spread: Mapping[str, float | None]) -> str:
 
 
 def _gap(worst: Mapping[str, Any]) -> str:
+    from profiler.ledger.parts import PartKind
+    from profiler.ledger.words import PART_WORDS
+
     if worst["gap_s"] is None:
         return "none: no request gave two tokens"
-    text = f"{seconds(worst['gap_s'])} before token {worst['token_index']} of {name(worst['rid'])}"
+    text = f"{seconds(worst['gap_s'])} before token {worst['token_index']} of {clipped(worst['rid'])}"
+    if worst["cause"] not in _PROMPTS and worst["cause"] is not None:
+        words, took = PART_WORDS[PartKind[worst["cause"]]], seconds(worst["cause_s"])
+        beside = plural(len(worst["forward_ids"]), "forward")
+        return f"{text}; {words} {took} of it ({beside} of others in it)"
     if worst["culprit_rids"]:
         forward, culprit = worst["culprit_forward_id"], worst["culprit_rids"][0]
-        text += f"; forward {forward}, by {name(culprit)}, took the largest part"
+        text += f"; forward {forward}, by {clipped(culprit)}, took the largest part"
     others = len(worst["forward_ids"])
     return f"{text} ({plural(others, 'forward')} of others in it)" if others else f"{text}: its own forward"

@@ -3,25 +3,17 @@
 from dataclasses import replace
 
 from profiler.ledger.parts import GapDetail
-from ui.words import name
+from ui.words import CUT, clipped
 
-__all__ = ["clipped", "shown", "with_shown_names"]
+__all__ = ["shown", "with_shown_names"]
 
-_MOST = 48  # characters; a name is recognised by its beginning
-_CUT = "…"
 _ISOLATE, _END = "\u2068", "\u2069"  # so that right-to-left letters turn nothing around them
 
 
 def shown(text: str) -> str:
     """A name on one line, of a readable length, isolated where its direction could turn its neighbours."""
-    cut = clipped(text, _MOST)
-    return cut if cut.removesuffix(_CUT).isascii() else f"{_ISOLATE}{cut}{_END}"
-
-
-def clipped(text: str, most: int) -> str:
-    """A text on one line whatever characters it holds, an ellipsis where it was cut."""
-    escaped = name(text[:most])
-    return escaped if len(text) <= most and len(escaped) <= most else escaped[: most - 1] + _CUT
+    cut = clipped(text)
+    return cut if cut.removesuffix(CUT).isascii() else f"{_ISOLATE}{cut}{_END}"
 
 
 def with_shown_names(gap: GapDetail) -> GapDetail:

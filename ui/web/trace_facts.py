@@ -9,9 +9,8 @@ from profiler.timeline.timeline import Timeline
 from traces.layout import stream_label
 from traces.schema import TABLES
 from traces.seal_index import read_index
-from ui.web.names import clipped
 from ui.web.runs import status
-from ui.words import UNKNOWN, count
+from ui.words import UNKNOWN, clipped, count
 
 __all__ = ["STATES", "TableFacts", "column_state", "facts", "table_facts"]
 

@@ -9,9 +9,9 @@ from profiler.findings.finding import Finding, FindingKind
 from ui.finding_words import MARKS
 from ui.web.attributes import aria, data
 from ui.web.instants import instant_link
-from ui.web.names import clipped
 from ui.web.pages.overview_options import with_options
 from ui.web.runs import Run
+from ui.words import clipped
 
 __all__ = ["finding_list", "findings_words"]
 

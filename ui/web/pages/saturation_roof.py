@@ -15,7 +15,6 @@ from ui.si_words import bandwidth, dtype_word, flop_rate
 from ui.web.figures.roofline import HEIGHT, roofline_figure
 from ui.web.figures.roofline_marks import MODES, OPERATORS
 from ui.web.figures.style import empty
-from ui.web.names import clipped
 from ui.web.pages.saturation_roof_tables import (
     above_table,
     forwards_table,
@@ -23,7 +22,7 @@ from ui.web.pages.saturation_roof_tables import (
     operator_points_table,
     operators_table,
 )
-from ui.words import count, plural
+from ui.words import clipped, count, plural
 
 __all__ = ["ROOF_PARTS", "roof_parts", "unreadable_roof"]
 
