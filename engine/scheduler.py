@@ -52,6 +52,7 @@ class Scheduler:
         self._with_chunks: list[Request] = []  # whose counter of middle chunks in flight may not be 0
         self._batch_is_full = False
         self._next_forward_id = 0
+        self._refused: tuple[StopReason, Request] | None = None  # why this round admitted nobody
 
     def enqueue(self, request: Request) -> None:
         """Put a new request at the end of the queue."""
@@ -60,6 +61,7 @@ class Scheduler:
     def plan(self) -> Plan | None:
         """One round: the next forward with its pages allocated, or None when there is nothing to run."""
         self.retraction.start_round()
+        self._refused = None
         self._events.forward_id = self._next_forward_id
         self._stash_chunk()
         self._merge_last()
@@ -70,6 +72,7 @@ class Scheduler:
             self._interval.arm()
         else:
             plan = self._plan_decode()
+            self._note_refusal(plan)
         if deferred:
             self._note_deferral(plan)
         self._last = plan.batch if plan else None
@@ -124,10 +127,14 @@ class Scheduler:
         """A forward with the half-done request's next chunk and whatever else fits the budgets."""
         if self._priorities.preempt:
             self._batch_is_full = False  # somebody may give way
-        if (self._batch_is_full or not self.waiting) and self.chunked_req is None:
+        if not self.waiting and self.chunked_req is None:
+            return None
+        if self._batch_is_full and self.chunked_req is None:
+            self._refused = StopReason.BATCH_FULL, self.waiting.head
             return None
         if self._slots <= len(self.running) and self.chunked_req is None and not self._priorities.preempt:
             self._batch_is_full = True
+            self._refused = StopReason.SLOTS, self.waiting.head
             return None
         self._order.apply(self.waiting)
         mixed = len(self.running) if self._config.enable_mixed_chunk else 0
@@ -138,6 +145,8 @@ class Scheduler:
         blocked = None if parked else self._admit(adder)
         self._requeue(self.retraction.preempted)
         if not adder.admitted:
+            refused = continued if parked else blocked
+            self._refused = (adder.stop_reason, refused) if refused else None
             return None
         self.chunked_req = adder.chunked_req
         if self.chunked_req is not None:
@@ -286,6 +295,12 @@ class Scheduler:
             private_pages=private_pages(self._cache, rows),
             inflight_after_plan=np.array([r.inflight_middle_chunks for r in rows], dtype=np.uint8),
         )
+
+    def _note_refusal(self, plan: Plan | None) -> None:
+        """Say in a decode forward why no prompt was admitted, and which request came first."""
+        if plan is not None and self._refused is not None:
+            plan.record.stop_reason, refused = self._refused
+            plan.record.blocked_rid = refused.rid
 
     def _note_deferral(self, plan: Plan | None) -> None:
         """Say which request the interval kept from being prefilled in this round, if any."""

@@ -1,5 +1,6 @@
 """Whose waits a run's longest TTFT and queue time are, and whose prompts that request queued behind."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,14 +40,25 @@ def longest_waits(requests: Requests, kpis: Kpis) -> tuple[LongWait | None, Long
 
 
 def queued_behind(ledger: TtftLedger | None) -> tuple[str, ...]:
-    """Names of the requests whose chunks ran while one was in the queue, most time first."""
-    spent: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for part in () if ledger is None else ledger.parts:
-        if part.kind in _IN_QUEUE and part.chunk is not None:
-            spent[part.chunk.rid] = spent.get(part.chunk.rid, 0) + part.part_ns
-            names[part.chunk.rid] = part.chunk.name
-    return tuple(names[rid] for rid in sorted(spent, key=lambda rid: (-spent[rid], rid)))
+    """Names of whom one was in the queue behind, most time first.
+
+    Those whose chunks ran meanwhile, where they fill half of it; else those at whom admission stopped.
+    """
+    if ledger is None:
+        return ()
+    waits = [part for part in ledger.parts if part.kind in _IN_QUEUE]
+    holders = _by_time((part.chunk.name, part.part_ns) for part in waits if part.chunk is not None)
+    if 2 * sum(holders.values()) >= sum(part.part_ns for part in waits):
+        return tuple(holders)
+    return tuple(_by_time((part.behind_name, part.part_ns) for part in waits if part.behind_name is not None))
+
+
+def _by_time(spent: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The sum of each name, the largest first."""
+    sums: dict[str, int] = {}
+    for name, ns in spent:
+        sums[name] = sums.get(name, 0) + ns
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _longest(requests: Requests, until_ns: Ints) -> LongWait | None:

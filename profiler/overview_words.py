@@ -22,11 +22,12 @@ _CAUSES: Mapping[PartKind, str] = MappingProxyType(
         PartKind.SIT_OUT: _NO_KV,
         PartKind.RETRACTED: _NO_KV,
         PartKind.RECOMPUTE: "KV that was given back is computed anew",
+        PartKind.PREEMPTED: "more urgent requests take its place",
         PartKind.DEFERRED: "the prefill-decode interval puts chunks off",
         PartKind.PLAN: _HOST,
         PartKind.LAUNCH: _HOST,
         PartKind.RESULT: _HOST,
-        PartKind.WAIT: _HOST,
+        PartKind.WAIT: "host and device wait for each other",
         PartKind.IDLE: "nothing runs in between",
         PartKind.UNTOLD: "of what the trace does not tell",
     }

@@ -53,6 +53,7 @@ CAUSES = (
         "held",
         "▓",
     ),
+    CauseGroup("preempted", "preemption", (PartKind.PREEMPTED,), "text", "preempted", "╲"),
     CauseGroup("deferred", "interval deferral", (PartKind.DEFERRED,), "text", "deferred", "╌"),
     CauseGroup(
         "others_decodes", "others' decodes", (PartKind.OTHERS_DECODE,), "decode", "others-decodes", "│"

@@ -11,7 +11,7 @@ from profiler.ledger.parts import GapDetail
 from profiler.ledger.report import StallReport
 from profiler.ledger.request_ledgers import worst_gaps
 from profiler.ledger.ttft_parts import TtftLedger, TtftTotals
-from profiler.ledger.why import main_cause, mend, why_late
+from profiler.ledger.why import mend_gap, why_late
 from ui import stall_tables, ttft_tables
 from ui.price_cells import print_table
 from ui.stall_words import part_of, stalls_answer
@@ -21,12 +21,12 @@ from ui.words import clipped, count, plural, seconds
 __all__ = ["print_basis", "print_culprit", "print_report", "print_request"]
 
 
-def print_report(report: StallReport, ttft: TtftTotals, top: int) -> None:
+def print_report(report: StallReport, ttft: TtftTotals, top: int, run_start_ns: int) -> None:
     """The answer, what the waiting went to, and who lost it to whom; then the same of first tokens."""
     say(reporter(), stalls_answer(report).text, "bold")
     _print_tables(
         stall_tables.causes_table(report),
-        stall_tables.groups_table(report.groups[:top]),
+        stall_tables.groups_table(report.groups[:top], run_start_ns),
         stall_tables.victims_table(report.victims[:top]),
         stall_tables.culprits_table(report.culprits[:top]),
         stall_tables.chunks_table(report.chunks[:top]),
@@ -36,15 +36,20 @@ def print_report(report: StallReport, ttft: TtftTotals, top: int) -> None:
 
 
 def print_request(
-    asked: str, gaps: Sequence[GapDetail], ttft: TtftLedger | None, top: int, engine: Mapping[str, Any]
+    asked: str,
+    gaps: Sequence[GapDetail],
+    ttft: TtftLedger | None,
+    top: int,
+    meta: Mapping[str, Any],
+    run_start_ns: int,
 ) -> None:
     """How long one request waited, and its first token and worst waits with every line of their ledgers.
 
-    `engine` are the options of the run, for what would have made the longest wait shorter.
+    `meta` is the trace's, for what would have made the longest wait shorter; times count from `run_start_ns`.
     """
     console, who = reporter(), clipped(asked)
     if gaps:
-        _print_waits(who, gaps, top, engine)
+        _print_waits(who, gaps, top, meta, run_start_ns)
     else:
         say(console, f"{who} gave fewer than two tokens: it has no wait between tokens to explain.", "bold")
     say(console, "")
@@ -52,11 +57,13 @@ def print_request(
         say(console, f"The time to {who}'s first token is not known.", "bold")
         return
     late = f"{who}'s first token came {seconds(ttft.ttft_ns / 1e9)} after it arrived at"
-    say(console, f"{late} {ttft.arrival_ns / 1e9:.3f} s.", "bold")
+    say(console, f"{late} {(ttft.arrival_ns - run_start_ns) / 1e9:.3f} s.", "bold")
     print_table(ttft_tables.ttft_ledger_table(ttft))
 
 
-def _print_waits(who: str, gaps: Sequence[GapDetail], top: int, engine: Mapping[str, Any]) -> None:
+def _print_waits(
+    who: str, gaps: Sequence[GapDetail], top: int, meta: Mapping[str, Any], run_start_ns: int
+) -> None:
     console = reporter()
     worst = worst_gaps(gaps, top)
     waiting, late = sum(gap.gap_ns for gap in gaps), sum(gap.late_ns for gap in gaps)
@@ -65,10 +72,10 @@ def _print_waits(who: str, gaps: Sequence[GapDetail], top: int, engine: Mapping[
     say(console, f"{lost}. Worst token: {longest}.", "bold")
     for gap in worst:
         say(console, "")
-        say(console, _late(gap), "bold")
+        say(console, _late(gap, run_start_ns), "bold")
         say(console, why_late(gap))
         print_table(stall_tables.ledger_table(gap))
-    change = mend(main_cause(worst[0]), engine)
+    change = mend_gap(worst[0], meta)
     if change is not None:
         say(console, "")
         say(console, change.sentence)
@@ -108,8 +115,8 @@ def _print_tables(*tables: Table) -> None:
             print_table(table)
 
 
-def _late(gap: GapDetail) -> str:
+def _late(gap: GapDetail, run_start_ns: int) -> str:
     """Which token came how late, and since when it was awaited."""
     late, wait = seconds(gap.late_ns / 1e9), seconds(gap.gap_ns / 1e9)
-    since = f"{gap.start_ns / 1e9:.3f} s"
+    since = f"{(gap.start_ns - run_start_ns) / 1e9:.3f} s"
     return f"Token {count(gap.token_index)} came {late} late, in a wait of {wait} since {since}."

@@ -42,10 +42,10 @@ def causes_table(report: StallReport) -> Table:
     return cells_table("where the waiting went", ("ms", "share"), rows)
 
 
-def groups_table(groups: Iterable[StallGroup]) -> Table:
+def groups_table(groups: Iterable[StallGroup], run_start_ns: int) -> Table:
     """Late tokens, a row for all that were late at one instant for one cause."""
     heads = ("since, s", "late by, ms", "gap, ms", "lost in all, ms", "cause", "culprits, share of the gap")
-    return cells_table("worst tokens", heads, (_group(group) for group in groups))
+    return cells_table("worst tokens", heads, (_group(group, run_start_ns) for group in groups))
 
 
 def victims_table(victims: Iterable[Victim]) -> Table:
@@ -125,13 +125,13 @@ def ledger_table(gap: GapDetail) -> Table:
     return cells_table("ledger", ("ms", "share"), (*rows, total))
 
 
-def _group(group: StallGroup) -> tuple[str, ...]:
+def _group(group: StallGroup, run_start_ns: int) -> tuple[str, ...]:
     who = names_words(group.names, _short)
     if group.requests > 1:
         who += f"  ×{count(group.requests)}"
     return (
         who,
-        f"{group.start_ns / 1e9:.3f}",
+        f"{(group.start_ns - run_start_ns) / 1e9:.3f}",
         *map(milliseconds, (group.late_ns, group.gap_ns, group.lost_ns)),
         PART_WORDS[group.cause],
         culprit_shares(group, _short),

@@ -106,10 +106,13 @@ class _Requests:
                 token_index, forward_id = int(lane.number[at]), int(lane.forward_id[at])
                 args = {"token_index": token_index, "own_forward_id": forward_id}
                 detail = gaps.get(token_index)
+                said = name
                 if detail is not None:
                     args |= gap_arguments(detail)
+                    if kind in (LaneKind.STALL_PREFILL, LaneKind.STALL_HELD) and "cause" in args:
+                        said = f"stall: {args['cause']}"
                 track = self._track(ref.rid, forward_id)
-                yield Slice(track, name, int(lane.start_ns[at]), int(lane.end_ns[at]), args)
+                yield Slice(track, said, int(lane.start_ns[at]), int(lane.end_ns[at]), args)
 
     def _tokens(self, ref: LaneRef, lane: Lane) -> Iterator[Instant]:
         for at in self._of(lane, LaneKind.TOKEN):

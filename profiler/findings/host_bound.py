@@ -19,7 +19,7 @@ __all__ = ["host_bound"]
 
 _PAIRS = 8  # of consecutive decode forwards: fewer say nothing of a run
 _SHOWN = 3
-_HOST = (PartKind.PLAN, PartKind.LAUNCH, PartKind.RESULT)
+_HOST = (PartKind.PLAN, PartKind.LAUNCH, PartKind.RESULT, PartKind.WAIT)
 _NO_GRAPH = enum_code("forwards", "graph", "NONE")
 
 

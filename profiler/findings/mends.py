@@ -23,9 +23,13 @@ def for_cause(run: Run, cause: PartKind | None) -> Mend | None:
     return more_reserve(run) if cause in _NO_KV else mend(cause, run.trace.meta)
 
 
-def let_decodes_ride(run: Run) -> Mend | None:
-    """Against decodes that wait for prefill."""
-    told = mend(PartKind.OTHERS_PREFILL, run.trace.meta)
+def let_decodes_ride(run: Run, rounds: int | None = None) -> Mend | None:
+    """Against decodes that wait for prefill, in so many forwards where that is known."""
+    chunk, point = run.chunk_tokens, run.point if rounds == 1 else None
+    apart = not run.flag("enable_mixed_chunk")
+    if apart and point is not None and chunk is not None and point.tokens < chunk:
+        return better_chunk(run)
+    told = mend(PartKind.OTHERS_PREFILL, run.trace.meta, rounds=rounds)
     if told is None or run.number("chunked_prefill_size") != -1 or run.point is None:
         return told
     return Mend(told.sentence, _at_the_point(run, run.point.tokens))

@@ -165,7 +165,7 @@ def _told(run: Run, worst: _Worst, bursts: int, lost_ns: int | None, decode_ns: 
         threshold=(name, getattr(limits, name)),
         forward_ids=worst.ids,
         rids=worst.waited or worst.prompts,
-        mend=let_decodes_ride(run),
+        mend=let_decodes_ride(run, forwards),
         at_ns=worst.at_ns,
         lost_ns=lost_ns,
     )

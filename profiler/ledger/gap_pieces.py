@@ -129,27 +129,27 @@ def gap_pieces(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> Piece
 def _held(source: LedgerSource, gap: Span, rows: Sequence[OwnRow], others: _Stretches) -> _Stretches:
     """Others' forwards, with what held the request back in them."""
     spells = _spells(source, gap, rows)
-    for t_ns in {t for spell in spells for t in spell}:
+    for t_ns in {t for spell in spells for t in spell[:2]}:
         others = others.cut(t_ns)
-    for since, until in spells:
-        others.kind[(others.start_ns >= since) & (others.end_ns <= until)] = PartKind.RETRACTED.value
+    for since, until, kind in spells:
+        others.kind[(others.start_ns >= since) & (others.end_ns <= until)] = kind.value
     held = source.held.forwards_of(gap.rid)
     for forward in held.keys() & set(others.forward.tolist()):
         others.kind[others.forward == forward] = held[forward].value
     return others
 
 
-def _spells(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> list[tuple[int, int]]:
+def _spells(source: LedgerSource, gap: Span, rows: Sequence[OwnRow]) -> list[tuple[int, int, PartKind]]:
     """From each time that it gave its KV back to the start of its next chunk of a later attempt."""
     spells = []
-    for gave_ns, attempt in source.held.given_back_by(gap.rid):
+    for gave_ns, attempt, kind in source.held.given_back_by(gap.rid):
         if gap.start_ns <= gave_ns <= gap.end_ns:
             starts = [
                 int(source.forwards.start_ns[row.forward])
                 for row in rows
                 if row.is_chunk and (attempt < 0 or row.attempt > attempt)
             ]
-            spells.append((gave_ns, min((s for s in starts if s >= gave_ns), default=gap.end_ns)))
+            spells.append((gave_ns, min((s for s in starts if s >= gave_ns), default=gap.end_ns), kind))
     return spells
 
 

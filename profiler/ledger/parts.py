@@ -21,18 +21,19 @@ class PartKind(IntEnum):
     MIXED_EXTRA = 6  # what others' chunks cost in MIXED forwards that it decodes in
     MIXED_UNKNOWN = 7  # MIXED forwards that it decodes in, where the extra is not known
     SIT_OUT = 8  # forwards that it sat out for lack of KV
-    RETRACTED = 9  # forwards between giving its KV back and its first chunk after that
+    RETRACTED = 9  # forwards between giving its KV back for lack of KV and its first chunk after that
     DEFERRED = 10  # forwards before which the prefill-decode interval deferred its chunk
-    PLAN = 11  # the host planned
-    LAUNCH = 12  # the host launched
-    RESULT = 13  # the host processed a result
-    WAIT = 14  # a forward was launched and not processed, and neither device nor host was busy
-    IDLE = 15  # nothing was planned, launched, run or processed
-    UNTOLD = 16  # the trace lacks the times that would tell
+    PREEMPTED = 11  # forwards between giving way to a more urgent request and its first chunk after that
+    PLAN = 12  # the host planned
+    LAUNCH = 13  # the host launched
+    RESULT = 14  # the host processed a result
+    WAIT = 15  # a forward was launched and not processed, and neither device nor host was busy
+    IDLE = 16  # nothing was planned, launched, run or processed
+    UNTOLD = 17  # the trace lacks the times that would tell
 
 
-DEVICE_KINDS = tuple(kind for kind in PartKind if kind <= PartKind.DEFERRED)
-HOST_KINDS = tuple(kind for kind in PartKind if kind > PartKind.DEFERRED)
+DEVICE_KINDS = tuple(kind for kind in PartKind if kind <= PartKind.PREEMPTED)
+HOST_KINDS = tuple(kind for kind in PartKind if kind > PartKind.PREEMPTED)
 OWN_KINDS = (PartKind.OWN_DECODE, PartKind.OWN_OTHER, PartKind.RECOMPUTE)  # charged to nobody else
 
 

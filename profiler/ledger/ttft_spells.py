@@ -20,7 +20,7 @@ def spells(source: TtftSource, wait: int) -> list[Spell]:
     chunks = special.is_chunk[mine] & (source.forwards.rank[special.forward[mine]] == source.waits.rank[wait])
     starts, attempts = source.forwards.start_ns[special.forward[mine]], special.attempt[mine]
     found = []
-    for gave_ns, attempt in source.ledger.held.given_back_by(rid):
+    for gave_ns, attempt, _ in source.ledger.held.given_back_by(rid):
         if start_ns < gave_ns <= end_ns:
             later = starts[chunks & ((attempts > attempt) | (attempt < 0)) & (starts >= gave_ns)]
             found.append((gave_ns, int(later.min()) if len(later) else end_ns))

@@ -8,13 +8,13 @@ from engine.batch import ForwardMode
 from profiler.ledger.parts import GapDetail, PartKind
 from profiler.wording import count, duration
 
-__all__ = ["Mend", "main_cause", "mend", "why_late"]
+__all__ = ["Mend", "main_cause", "mend", "mend_gap", "why_late"]
 
 OWN = (PartKind.OWN_DECODE, PartKind.OWN_OTHER)  # what the token needed
 NO_KV = (PartKind.SIT_OUT, PartKind.RETRACTED, PartKind.RECOMPUTE)
 PROMPTS = (PartKind.OTHERS_PREFILL, PartKind.OTHERS_MIXED)
 RIDING = (PartKind.MIXED_EXTRA, PartKind.MIXED_UNKNOWN)
-HOST = (PartKind.PLAN, PartKind.LAUNCH, PartKind.RESULT, PartKind.WAIT)
+HOST = (PartKind.PLAN, PartKind.LAUNCH, PartKind.RESULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,14 @@ def why_late(gap: GapDetail) -> str:
         return f"No KV page was left for its next token, so it sat out {lost} of forwards."
     if cause in (PartKind.RETRACTED, PartKind.RECOMPUTE):
         return "It had given its KV back for lack of pages, and its prompt had to be computed anew."
+    if cause is PartKind.PREEMPTED:
+        return "It had given way to a more urgent request, and its prompt had to be computed anew."
     if cause is PartKind.DEFERRED:
         return f"The prefill-decode interval put its own chunk off: {lost} of decodes came first."
     if cause is PartKind.OTHERS_DECODE:
         return "Decode forwards ran that it had no row in."
+    if cause is PartKind.WAIT:
+        return f"A forward was launched and not processed, and neither device nor host was busy, for {lost}."
     if cause in HOST:
         return "The device was free and the host was not: it planned, launched or processed results."
     if cause is PartKind.IDLE:
@@ -57,12 +61,20 @@ def why_late(gap: GapDetail) -> str:
     return "Nothing but its own decode forwards lies in it."
 
 
-def mend(cause: PartKind | None, meta: Mapping[str, Any]) -> Mend | None:
-    """What shortens gaps of this cause under the engine options of a trace; None where no option does."""
+def mend_gap(gap: GapDetail, meta: Mapping[str, Any]) -> Mend | None:
+    """What would have shortened a gap under the engine options of its trace; None where no option does."""
+    return mend(main_cause(gap), meta, rounds=len(_prefills(gap)))
+
+
+def mend(cause: PartKind | None, meta: Mapping[str, Any], *, rounds: int | None = None) -> Mend | None:
+    """What shortens gaps of this cause under the engine options of a trace; None where no option does.
+
+    `rounds` are others' prefill forwards in the gap, if that is known: riding along in one shortens nothing.
+    """
     told = meta.get("engine")
     engine = told if isinstance(told, Mapping) else {}
     if cause in PROMPTS:
-        return _mend_prefill(engine)
+        return _mend_prefill(engine, rounds)
     if cause in RIDING:
         return Mend(
             "A smaller --chunked-prefill-size makes each mixed forward shorter; prompts take more of them.",
@@ -73,6 +85,11 @@ def mend(cause: PartKind | None, meta: Mapping[str, Any]) -> Mend | None:
             "A larger --schedule-conservativeness admits fewer requests at once, so that their KV fits.",
             ("--schedule-conservativeness",),
         )
+    if cause is PartKind.PREEMPTED:
+        return Mend(
+            "A larger --priority-scheduling-preemption-threshold lets more of the less urgent go on.",
+            ("--priority-scheduling-preemption-threshold",),
+        )
     if cause is PartKind.DEFERRED:
         return Mend(
             "A smaller --prefill-decode-interval lets chunks in sooner.", ("--prefill-decode-interval",)
@@ -82,13 +99,18 @@ def mend(cause: PartKind | None, meta: Mapping[str, Any]) -> Mend | None:
     return None
 
 
-def _prefill_first(gap: GapDetail) -> str:
-    """How often prefill went first, and whose prompt that mostly was."""
-    prefills = {
+def _prefills(gap: GapDetail) -> set[int]:
+    """Others' forwards with prompts in a gap."""
+    return {
         forward.forward_id
         for forward in gap.forwards
         if forward.mode != ForwardMode.DECODE.name and forward.forward_id != gap.own_forward_id
     }
+
+
+def _prefill_first(gap: GapDetail) -> str:
+    """How often prefill went first, and whose prompt that mostly was."""
+    prefills = _prefills(gap)
     rounds = len(prefills)
     if not rounds:
         return "Others' chunks ran beside its own."
@@ -104,12 +126,18 @@ def _prefill_first(gap: GapDetail) -> str:
     return f"{often} {count(chunks)} of them held chunks of {first.name}."
 
 
-def _mend_prefill(engine: Mapping[str, Any]) -> Mend:
+def _mend_prefill(engine: Mapping[str, Any], rounds: int | None) -> Mend:
     size = engine.get("chunked_prefill_size")
     if isinstance(size, int) and size <= 0:
         return Mend(
             "With --enable-mixed-chunk and a --chunked-prefill-size decodes ride along in each chunk, so the "
             "longest silence is one forward.",
+            ("--enable-mixed-chunk", "--chunked-prefill-size"),
+        )
+    if not engine.get("enable_mixed_chunk") and rounds == 1:
+        return Mend(
+            "A smaller --chunked-prefill-size makes a forward of prompts shorter; with --enable-mixed-chunk "
+            "decodes wait for one such forward at a time.",
             ("--enable-mixed-chunk", "--chunked-prefill-size"),
         )
     if not engine.get("enable_mixed_chunk"):

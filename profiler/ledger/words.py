@@ -20,6 +20,7 @@ PART_WORDS: Mapping[PartKind, str] = MappingProxyType(
         PartKind.SIT_OUT: "sat out for lack of KV",
         PartKind.RETRACTED: "retracted",
         PartKind.DEFERRED: "deferred by the interval",
+        PartKind.PREEMPTED: "preempted",
         PartKind.PLAN: "host: planning",
         PartKind.LAUNCH: "host: launching",
         PartKind.RESULT: "host: results",

@@ -32,7 +32,7 @@ PartKey = tuple[str, int | None, int | None]  # kind, forward, and the request w
 
 KINDS = (
     *("OWN_DECODE", "OWN_OTHER", "RECOMPUTE", "OTHERS_PREFILL", "OTHERS_MIXED", "OTHERS_DECODE"),
-    *("MIXED_EXTRA", "MIXED_UNKNOWN", "SIT_OUT", "RETRACTED", "DEFERRED"),
+    *("MIXED_EXTRA", "MIXED_UNKNOWN", "SIT_OUT", "RETRACTED", "DEFERRED", "PREEMPTED"),
     *("PLAN", "LAUNCH", "RESULT", "WAIT", "IDLE", "UNTOLD"),
 )
 _NOT_LATE = ("OWN_DECODE", "OWN_OTHER")
@@ -163,7 +163,7 @@ class LedgerOracle:
             if forward["mode"] == "MIXED" and forward["end_ns"] is not None:
                 edges.add(forward["end_ns"] - (self._extras[forward["forward_id"]] or 0))
         for spell in self._spells[rid]:
-            edges |= set(spell)
+            edges |= set(spell[:2])
         return {edge for edge in edges if edge is not None and start_ns <= edge <= end_ns}
 
     def _holder(
@@ -204,8 +204,9 @@ class LedgerOracle:
         for event, kind in (("SIT_OUT", "SIT_OUT"), ("DEFER", "DEFERRED")):
             if (rid, forward_id, event) in self._held_back:
                 return kind
-        if any(since <= begin and end <= until for since, until in self._spells[rid]):
-            return "RETRACTED"
+        gave = [why for since, until, why in self._spells[rid] if since <= begin and end <= until]
+        if gave:
+            return gave[-1]
         return {"EXTEND": "OTHERS_PREFILL", "MIXED": "OTHERS_MIXED"}.get(mode, "OTHERS_DECODE")
 
     def _shared(self, rid: int, kind: str, forward_id: int | None, ns: int) -> Iterator[tuple[PartKey, int]]:
@@ -271,12 +272,12 @@ class LedgerOracle:
         return {(event["rid"], event["forward_id"], event["kind"]) for event in self.events}
 
     @cached_property
-    def _spells(self) -> dict[int, list[tuple[int, int]]]:
-        """By request: from giving its KV back to the start of its next chunk of a later attempt."""
-        spells: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for event in self.events:
-            if event["kind"] not in ("RETRACT", "PREEMPT") or event["t_ns"] is None:
-                continue
+    def _spells(self) -> dict[int, list[tuple[int, int, str]]]:
+        """By request: from giving its KV back to the start of its next chunk of a later attempt, and why."""
+        spells: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        whys = {"RETRACT": "RETRACTED", "PREEMPT": "PREEMPTED"}
+        told = [event for event in self.events if event["kind"] in whys and event["t_ns"] is not None]
+        for event in sorted(told, key=lambda event: event["t_ns"]):
             starts = [
                 begins_ns(self.forward[row["forward_id"]])
                 for row in self.rows
@@ -285,5 +286,6 @@ class LedgerOracle:
                 and (event["attempt"] is None or (row["attempt"] or 0) > event["attempt"])
             ]
             later = [start for start in starts if start is not None and start >= event["t_ns"]]
-            spells[event["rid"]].append((event["t_ns"], min(later, default=2**63)))
+            until = min(later, default=2**63)
+            spells[event["rid"]].append((event["t_ns"], until, whys[event["kind"]]))
         return spells

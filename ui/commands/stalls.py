@@ -145,13 +145,13 @@ def _document(opened: "Trace", asked: _Asked, top: int | None) -> dict[str, Any]
 
 
 def _print(opened: "Trace", asked: _Asked, top: int | None) -> None:
+    from profiler.run_start import run_start_ns
     from ui.stall_answers import print_basis, print_culprit, print_report, print_request
 
     if asked.gaps is None and asked.tolls is None:
-        print_report(*_sums(opened, asked, top), top or TOP)
+        print_report(*_sums(opened, asked, top), top or TOP, run_start_ns(opened))
     if asked.request is not None and asked.gaps is not None:
-        engine = opened.meta.get("engine") or {}
-        print_request(asked.request, asked.gaps, asked.ttft, top or TOP, engine)
+        print_request(asked.request, asked.gaps, asked.ttft, top or TOP, opened.meta, run_start_ns(opened))
     if asked.culprit is not None and asked.tolls is not None:
         print_culprit(asked.culprit, asked.tolls, top)
     print_basis(opened.path, opened.meta, "tokens" if asked.cost is None else asked.cost[0])

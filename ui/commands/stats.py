@@ -146,7 +146,7 @@ def _gap(worst: Mapping[str, Any]) -> str:
     if worst["gap_s"] is None:
         return "none: no request gave two tokens"
     text = f"{seconds(worst['gap_s'])} before token {worst['token_index']} of {clipped(worst['rid'])}"
-    if worst["cause"] not in _PROMPTS and worst["cause"] is not None:
+    if worst["cause"] not in (*_PROMPTS, None) and 2 * worst["cause_s"] >= worst["gap_s"]:
         words, took = PART_WORDS[PartKind[worst["cause"]]], seconds(worst["cause_s"])
         beside = plural(len(worst["forward_ids"]), "forward")
         return f"{text}; {words} {took} of it ({beside} of others in it)"

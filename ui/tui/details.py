@@ -17,8 +17,8 @@ MOST_PARTS = 200
 NAME_CELLS = 24
 
 
-def gap_lines(gap: GapDetail, engine: Mapping[str, Any], cells: int) -> list[Line]:
-    """All that is known of the gap, effect first, then its ledger; `engine` are the options of the run."""
+def gap_lines(gap: GapDetail, meta: Mapping[str, Any], cells: int) -> list[Line]:
+    """All that is known of the gap, effect first, then its ledger; `meta` is the trace's."""
     ledger = ledger_rows(gap, cells - 1, MOST_PARTS, rule=True, full=True)
     return [
         *_head(gap),
@@ -27,7 +27,7 @@ def gap_lines(gap: GapDetail, engine: Mapping[str, Any], cells: int) -> list[Lin
         [],
         *_costliest(gap),
         *_mixed(gap),
-        *why_lines(gap, engine, cells),
+        *why_lines(gap, meta, cells),
         [],
         *_forwards(gap),
     ]

@@ -174,9 +174,9 @@ class ReplayScreen(Screen[None]):
         def look() -> None:
             gap = moves.gap_at_cursor(self.picture)
             if gap is not None:
-                engine = self.picture.source.timeline.trace.meta.get("engine") or {}
+                meta = self.picture.source.timeline.trace.meta
                 cells = overlay_cells(self.size.width)
-                found.extend([*gap_lines(gap, engine, cells), []])
+                found.extend([*gap_lines(gap, meta, cells), []])
             if gap is not None or not place.wide:
                 state = self.picture.source.state(self.picture.view.cursor_ns)
                 found.extend(panel_lines(state, OVERLAY_CELLS))

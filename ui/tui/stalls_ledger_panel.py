@@ -25,17 +25,17 @@ MORE = "… Enter twice"  # the replay at that instant, and all of the gap
 def ledger_panel(view: StallsView, cells: int, rows: int, *, wide: bool) -> list[Line]:
     """Exactly so many rows: whose wait, its ledger, why, and what would change it."""
     gap = view.gap
-    lines: list[Line] = [] if gap is None else _lines(gap, _engine(view), cells, rows, wide=wide)
+    lines: list[Line] = [] if gap is None else _lines(gap, _meta(view), cells, rows, wide=wide)
     if wide and lines:
         lines += _in_all(view.report, cells, rows - len(lines))
     return [*lines, *([[]] * rows)][:rows]
 
 
-def _lines(gap: GapDetail, engine: Mapping[str, Any], cells: int, rows: int, *, wide: bool) -> list[Line]:
+def _lines(gap: GapDetail, meta: Mapping[str, Any], cells: int, rows: int, *, wide: bool) -> list[Line]:
     """As much of the ledger as leaves room for why, then that."""
     space: list[Line] = [[]] if wide else []
     head = [_ledger_head(gap, cells), *space]
-    why = why_lines(gap, engine, cells, titled=wide)
+    why = why_lines(gap, meta, cells, titled=wide)
     room = rows - len(head)
     least = len(why) + 1 if wide else LEAST_WHY
     ledger = ledger_rows(gap, cells, max(room - least, min(room - LEAST_WHY, LEAST_LEDGER)), rule=wide)
@@ -69,6 +69,5 @@ def _ledger_head(gap: GapDetail, cells: int) -> Line:
     return together(groups, cells, 3)
 
 
-def _engine(view: StallsView) -> Mapping[str, Any]:
-    engine = None if view.timeline is None else view.timeline.trace.meta.get("engine")
-    return engine if isinstance(engine, dict) else {}
+def _meta(view: StallsView) -> Mapping[str, Any]:
+    return {} if view.timeline is None else view.timeline.trace.meta

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from profiler.ledger.parts import GapDetail, PartKind
-from profiler.ledger.why import Mend, main_cause, mend, why_late
+from profiler.ledger.why import Mend, main_cause, mend_gap, why_late
 from ui.tui.ink import Ink
 from ui.tui.text import Line, wrapped
 
@@ -14,12 +14,12 @@ __all__ = ["why_lines"]
 _OPTION = re.compile(r"(--[a-z-]+[a-z])")
 
 
-def why_lines(gap: GapDetail, engine: Mapping[str, Any], cells: int, *, titled: bool = False) -> list[Line]:
-    """Why the token was late, and what would change that under the options of the run."""
+def why_lines(gap: GapDetail, meta: Mapping[str, Any], cells: int, *, titled: bool = False) -> list[Line]:
+    """Why the token was late, and what would change that under the options of its run."""
     cause = main_cause(gap)
     title = "Why no decode ran" if cause is PartKind.OTHERS_PREFILL else "Why it was late"
     lines = [*_title(title, titled), *wrapped([(why_late(gap), Ink.TEXT)], cells)]
-    would = mend(cause, engine)
+    would = mend_gap(gap, meta)
     if would is None:
         return lines
     space: list[Line] = [[]] if titled else []

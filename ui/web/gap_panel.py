@@ -6,7 +6,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from profiler.ledger.parts import Chunk, GapDetail
-from profiler.ledger.why import main_cause, mend, why_late
+from profiler.ledger.why import mend_gap, why_late
 from profiler.sentences import waited, why_waited
 from ui.web.answer import why_no_gap
 from ui.web.attributes import aria, data
@@ -118,7 +118,7 @@ def _chunk(chunk: Chunk) -> str:
 
 def _change(run: Run, gap: GapDetail) -> list[Component]:
     """One sentence with its option, and the page that has what it costs."""
-    found = mend(main_cause(gap), run.timeline.trace.meta)
+    found = mend_gap(gap, run.timeline.trace.meta)
     if found is None:
         return []
     option = [html.Code(" ".join(found.option)), html.Br()] if found.option else []

@@ -6,7 +6,7 @@ import pytest
 
 from profiler.culprits import Culprit
 from profiler.ledger.parts import Chunk, GapDetail, GapForward, Part, PartKind
-from profiler.ledger.why import main_cause, mend, why_late
+from profiler.ledger.why import main_cause, mend, mend_gap, why_late
 
 MS = 1_000_000
 
@@ -81,9 +81,11 @@ def test_prefill_that_goes_first_is_counted_in_rounds() -> None:
         (PartKind.SIT_OUT, "sat out 2.0 ms of forwards"),
         (PartKind.RETRACTED, "given its KV back"),
         (PartKind.RECOMPUTE, "given its KV back"),
+        (PartKind.PREEMPTED, "given way to a more urgent request"),
         (PartKind.DEFERRED, "put its own chunk off: 2.0 ms"),
         (PartKind.OTHERS_DECODE, "Decode forwards ran"),
         (PartKind.LAUNCH, "the host was not"),
+        (PartKind.WAIT, "neither device nor host was busy, for 2.0 ms"),
         (PartKind.IDLE, "Nothing was planned, launched, run or processed for 2.0 ms"),
         (PartKind.UNTOLD, "lacks the times"),
     ],
@@ -110,6 +112,7 @@ def test_a_gap_of_nothing_but_its_own_forward_says_so() -> None:
         (PartKind.MIXED_EXTRA, {}, ("--chunked-prefill-size",)),
         (PartKind.SIT_OUT, {}, ("--schedule-conservativeness",)),
         (PartKind.RETRACTED, {}, ("--schedule-conservativeness",)),
+        (PartKind.PREEMPTED, {}, ("--priority-scheduling-preemption-threshold",)),
         (PartKind.DEFERRED, {}, ("--prefill-decode-interval",)),
         (PartKind.PLAN, {"disable_overlap_schedule": True}, None),
     ],
@@ -128,6 +131,18 @@ def test_a_mend_names_the_option_that_has_to_do_with_the_cause(
 )
 def test_where_no_option_helps_none_is_named(cause: PartKind | None) -> None:
     assert mend(cause, {"engine": {}}) is None
+
+
+def test_riding_along_is_no_mend_for_one_forward_or_where_it_is_on() -> None:
+    engine: dict[str, object] = {"chunked_prefill_size": 2048}
+    many = mend_gap(GAP, {"engine": engine})
+    once = mend_gap(replace(GAP, forwards=(prefill(1), OWN)), {"engine": engine})
+    mixed = mend_gap(GAP, {"engine": engine | {"enable_mixed_chunk": True}})
+    assert [found and found.option for found in (many, once, mixed)] == [
+        ("--enable-mixed-chunk",),
+        ("--enable-mixed-chunk", "--chunked-prefill-size"),
+        ("--chunked-prefill-size",),
+    ]
 
 
 def test_a_trace_without_options_is_no_obstacle() -> None:

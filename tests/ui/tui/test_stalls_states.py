@@ -35,7 +35,7 @@ def test_it_tells_what_it_works_at_and_for_how_long(
 ) -> None:
     go_on = threading.Event()
 
-    def slow(trace: object) -> StallReport:
+    def slow(trace: object, top: int) -> StallReport:
         assert go_on.wait(10)
         return stall_report(chunked.trace)
 
@@ -71,7 +71,8 @@ def test_a_trace_without_tokens_says_so_and_takes_every_key(tmp_path: Path) -> N
 
 
 def test_where_nobody_was_late_nothing_is_listed(chunked: Timeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profiler.timeline.timeline.stall_report", lambda trace: report(group(0, 0, ["r1"])))
+    nobody = report(group(0, 0, ["r1"]))
+    monkeypatch.setattr("profiler.timeline.timeline.stall_report", lambda trace, top: nobody)
 
     async def act(use: Session) -> None:
         await use.open_stalls()

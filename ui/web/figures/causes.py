@@ -20,6 +20,7 @@ _PATTERNS = {  # the shape, and how much of it is ink
     "mixed_extra": (".", 0.35),
     "no_kv": ("\\", 0.4),
     "deferred": ("-", 0.3),
+    "preempted": ("+", 0.3),
     "others_decodes": ("|", 0.3),
     "host": ("-", 0.4),
     "idle": (".", 0.15),
@@ -88,6 +89,6 @@ def _marker(cause: CauseGroup, theme: Theme) -> dict[str, Any]:
             "solidity": solidity,
             "size": _PATTERN_PX,
             "fgcolor": theme.page,
-            "fillmode": "replace" if cause.key in ("idle", "deferred") else "overlay",
+            "fillmode": "replace" if cause.key in ("idle", "deferred", "preempted") else "overlay",
         }
     return marker

@@ -86,7 +86,7 @@ def _register_findings(app: Dash, timelines: Sequence[Timeline], lock: threading
             report = run.timeline.stall_report
         found = kept.get(key)
         if found is None:
-            found = findings(open_trace(run.timeline.path), itl=run.timeline.kpis.itl_s, stalls=report)
+            found = findings(open_trace(run.timeline.path), stalls=report)
         if run.timeline.trace.sealed:
             kept[key] = found
         with lock:

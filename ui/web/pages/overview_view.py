@@ -5,7 +5,7 @@ from dash.development.base_component import Component
 
 from profiler.ledger.parts import GapDetail
 from profiler.ledger.report import StallReport
-from profiler.ledger.why import main_cause, mend, why_late
+from profiler.ledger.why import mend_gap, why_late
 from profiler.overview import Overview, overview
 from profiler.overview_words import effect
 from profiler.sentences import waited
@@ -66,7 +66,7 @@ def _answer(run: Run, told: Overview) -> tuple[str, list[Component | str]]:
         return plain.effect, [plain.cause]
     gap = with_shown_names(gap)
     others = f", as did {names_words(longest.names[1:], shown)}" if longest.requests > 1 else ""
-    mended = mend(main_cause(gap), run.timeline.trace.meta)
+    mended = mend_gap(gap, run.timeline.trace.meta)
     option = [] if mended is None else [" ", *with_options(mended.sentence)]
     return effect(longest, gap), [f"{waited(gap)}{others}. {why_late(gap)}", *option]
 

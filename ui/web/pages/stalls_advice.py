@@ -11,7 +11,7 @@ from profiler.findings import Thresholds
 from profiler.findings.mends import for_cause
 from profiler.findings.run import Run as Found
 from profiler.ledger.parts import GapDetail, PartKind
-from profiler.ledger.why import Mend, main_cause, mend
+from profiler.ledger.why import Mend, main_cause, mend_gap
 from profiler.price_rows import Limits, Options, PriceRow
 from traces.reader import open_trace
 from ui.si_words import percent
@@ -60,7 +60,7 @@ def change_parts(run: Run, gap: GapDetail, evidence_of: EvidenceOf, mend_of: Men
     """
     cause = main_cause(gap)
     if run.timeline.trace.live:
-        return mended(mend(cause, run.timeline.trace.meta))
+        return mended(mend_gap(gap, run.timeline.trace.meta))
     if cause not in _BY_CHUNKS:
         return mended(mend_of(run, cause))
     advice = evidence_of.advise(run.index, Limits())
