@@ -1,6 +1,7 @@
 """The `chunkscope` command: a table of subcommands, each loaded only when it is called."""
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -71,6 +72,9 @@ def chunkscope() -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 a check failed, 2 bad input or usage, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # what a narrow encoding cannot hold is no error
     sys.exit(_exit_code(args))
 
 

@@ -1,5 +1,6 @@
-"""Output whose reader has gone is no failed check."""
+"""Output that nobody reads, or that its stream cannot hold, is no failure."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from engine.config import EngineConfig
 from engine.request import SamplingParams
 from tests.support.recorded import record_run
+from tests.support.three_runs import record_three_runs
 from tests.support.workloads import Arrival
 from ui.errors import BROKEN_PIPE
 
@@ -22,3 +24,15 @@ def test_a_reader_that_has_gone_has_an_exit_code_of_its_own(tmp_path: Path) -> N
         running.stdout.close()
         errors = running.stderr.read()
     assert (running.returncode, errors) == (BROKEN_PIPE, b"")
+
+
+def test_an_encoding_that_lacks_a_glyph_is_no_obstacle(tmp_path: Path) -> None:
+    path = record_three_runs(tmp_path)["chunked"]
+    run = subprocess.run(
+        [sys.executable, "-m", "ui", "stats", str(path)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"? Prefill-first starvation" in run.stdout  # the glyph before it
