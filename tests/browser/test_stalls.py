@@ -54,8 +54,9 @@ def test_from_a_stall_to_its_costliest_chunk(page: Page, url: str, timelines: li
     assert sum(map(int, legend)) == report.waiting_ns
 
     second = page.locator("#stalls-worst tbody tr").nth(1)
-    page.locator("#stalls-worst tbody button").first.focus()
+    expect(page.locator("#stalls-worst tbody tr").first).to_have_class("selected")
     page.keyboard.press("ArrowDown")
+    expect(second.locator("button")).to_be_focused()
     page.keyboard.press("Enter")
     expect(second).to_have_class("selected")
     group = report.groups[1]
@@ -67,7 +68,12 @@ def test_from_a_stall_to_its_costliest_chunk(page: Page, url: str, timelines: li
     expect(page.locator("#stalls-change")).to_contain_text("--enable-mixed-chunk")
 
     chunk = max(other.chunks, key=lambda each: each.in_gap_ns)
-    page.locator("#stalls-chunks tr.selected a").click()
+    links = page.locator("#stalls-chunks tbody a")
+    links.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(links.nth(1)).to_be_focused()
+    page.locator("#stalls-chunks tr.selected a").focus()
+    page.keyboard.press("Enter")
     page.wait_for_url("**/compare?**")
     expect(page.locator("#gap-panel .ledger")).to_be_visible()
     assert query(page) | {"t": str(chunk.start_ns - timeline.start_ns), "run": "1"} == query(page)

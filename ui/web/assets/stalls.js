@@ -7,11 +7,12 @@
   const root = document.documentElement;
   const CHOICE = ["run", "rid", "tok"];
   const ORDER = "order"; // of the worst stalls, in the address
+  const isHere = () => state.facts()?.page === "/stalls";
   let chosen = false; // a gap on this page, which it does not show yet
 
   /** Follow the view: another gap, or another run with its worst one. */
   state.listen((view, changed) => {
-    if (state.facts().page !== "/stalls" || !changed.some((key) => CHOICE.includes(key))) return;
+    if (!isHere() || !changed.some((key) => CHOICE.includes(key))) return;
     const { run, rid, tok } = view;
     dash.set_props("stalls-asked", { data: { run, rid, tok } });
   });
@@ -59,15 +60,48 @@
     if (row) choose(row);
   });
 
-  /** The arrows go from row to row of a list of stalls. */
-  document.addEventListener("keydown", (event) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const row = event.target.closest?.("main.stalls tr[data-tok]");
-    if (!by || !row) return;
-    const next = by > 0 ? row.nextElementSibling : row.previousElementSibling;
-    next?.querySelector("button")?.focus();
+  const leads = (row) => row.querySelector("button, a"); // what has the focus where a row has it
+  const rowsOf = (list) => [...(list?.querySelectorAll("tr") ?? [])].filter(leads);
+  const worst = () => rowsOf(document.querySelector("#stalls-worst tbody"));
+  const isShown = (row) => row.classList.contains("selected");
+
+  /** To the next row, or the one before, of the list with the focus; else of the worst stalls, from the one shown. */
+  function step(by, focused) {
+    const all = focused ? rowsOf(focused.parentElement) : worst();
+    const at = focused ? all.indexOf(focused) : all.findIndex(isShown);
+    const row = all[Math.min(all.length - 1, Math.max(0, at + by))];
+    if (row) leads(row).focus();
+    return row !== undefined;
+  }
+
+  /** Choose the worst stall that is shown, else the first; where a row has the focus, its own button or link does. */
+  function enter(target) {
+    if (target.closest("a, button, summary")) return false;
+    const all = worst();
+    const row = all.find(isShown) ?? all[0];
+    if (row) choose(row);
+    if (row) leads(row).focus();
+    return row !== undefined;
+  }
+
+  /** Whether a key belongs to what has the focus: text, a chart, a table that scrolls. */
+  function taken({ ctrlKey, metaKey, altKey, target }) {
+    if (ctrlKey || metaKey || altKey || document.querySelector("dialog[open]")) return true;
+    return !(target instanceof Element) || target.closest("input, textarea, select, .js-plotly-plot, .scroll") !== null;
+  }
+
+  /** Before the keys that all pages share. */
+  function keydown(event) {
+    if (!isHere() || taken(event)) return;
+    const { key, target } = event;
+    const by = { ArrowDown: 1, ArrowUp: -1 }[key];
+    const done = by ? step(by, target.closest("main.stalls tbody tr")) : key === "Enter" && enter(target);
+    if (!done) return;
     event.preventDefault();
-  });
+    event.stopPropagation();
+  }
+
+  document.addEventListener("keydown", keydown, true);
 
   /** The order of the worst stalls that the address names. */
   function order() {
