@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from profiler.tables import TraceLike, frame
 from profiler.watched import slowed
 
-__all__ = ["UNKNOWN", "UNKNOWN_MODE", "UNKNOWN_TIME", "ForwardTable", "forward_table"]
+__all__ = ["FORWARD_COLUMNS", "UNKNOWN", "UNKNOWN_MODE", "UNKNOWN_TIME", "ForwardTable", "forward_table"]
 
 UNKNOWN = -1
 UNKNOWN_MODE = 255
@@ -24,7 +24,7 @@ _FLOPS = ("flops_linear", "flops_attention_extend", "flops_attention_decode", "f
 # Where the device interval is unknown a forward is drawn over the host's; the first known of each counts.
 _STARTS = ("start_ns", "launch_start_ns", "plan_end_ns", "plan_start_ns", "result_start_ns", "result_end_ns")
 _ENDS = ("end_ns", "result_start_ns", "launch_end_ns", "result_end_ns")
-_COLUMNS = list(dict.fromkeys(("forward_id", "rank", "mode", *_STARTS, *_ENDS, *_COUNTS, *_FLOPS)))
+FORWARD_COLUMNS = list(dict.fromkeys(("forward_id", "rank", "mode", *_STARTS, *_ENDS, *_COUNTS, *_FLOPS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ForwardTable:
 
 def forward_table(trace: TraceLike) -> ForwardTable:
     """The columns of a trace's forwards."""
-    forwards = frame(trace, "forwards", _COLUMNS).with_row_index("row")
+    forwards = frame(trace, "forwards", FORWARD_COLUMNS).with_row_index("row")
     timed = (
         forwards.select(
             "row",

@@ -1,6 +1,7 @@
 """What going through a trace's rows collects: the sums of all gaps, and which are worth a closer look."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,16 @@ class Collected:
 
     def go_through(self, pairs: GapPairs, blocks: Iterator[RowBlock]) -> TtftRows:
         """Count the usual gaps; returns the rows that the unusual ones, and first tokens, ask for."""
-        for gaps, unusual in pairs.blocks(blocks):
-            self._count(gaps)
-            if len(unusual.rid):
-                self._odd.append(unusual)
+        with ThreadPoolExecutor(1) as counter:
+            counting: Future[None] | None = None
+            for gaps, unusual in pairs.blocks(blocks):  # the next block's are found while these are counted
+                if counting is not None:
+                    counting.result()
+                counting = counter.submit(self._count, gaps)
+                if len(unusual.rid):
+                    self._odd.append(unusual)
+            if counting is not None:
+                counting.result()
         return TtftRows.of_blocks(pairs.kept)
 
     def _count(self, gaps: BlockGaps) -> None:

@@ -43,6 +43,7 @@ class Layer:
     end_ns: Ints
     kind: Codes  # (n,) index of a column of `sums_ns`
     sums_ns: Ints  # (n + 1, kinds) time held by those before each
+    whole_ns: Ints  # (n + 1,) the same of all kinds together
     above_ns: Ints  # (n,) time that the layers above hold before each one's end
 
     @classmethod
@@ -56,20 +57,34 @@ class Layer:
         held = end - start - (above_ns if above is None else above_ns - above(start))
         sums = np.zeros((len(order) + 1, kinds), dtype=np.int64)
         sums[np.arange(1, len(order) + 1), kind[order]] = held
-        return cls(start, end, kind[order], np.cumsum(sums, axis=0), above_ns)
+        whole = np.append(0, np.cumsum(held))
+        return cls(start, end, kind[order], np.cumsum(sums, axis=0), whole, above_ns)
 
     def until(self, t_ns: Ints, above_ns: Ints | None = None) -> Ints:
         """(times, kinds) time that it holds before each time; `above_ns` is what the layers above hold."""
-        at = np.searchsorted(self.start_ns, t_ns, side="right")
+        at, inside, rest = self._running(t_ns, above_ns)
         held = self.sums_ns[at]
-        last = at - 1
-        inside = np.flatnonzero((at > 0) & (t_ns < self.end_ns[last])) if len(self.end_ns) else at[:0]
-        last = last[inside]
+        held[inside, self.kind[at[inside] - 1]] -= rest
+        return held
+
+    def whole_until(self, t_ns: Ints, above_ns: Ints | None = None) -> Ints:
+        """(times,) the sum of `until` over the kinds."""
+        at, inside, rest = self._running(t_ns, above_ns)
+        held = self.whole_ns[at]
+        held[inside] -= rest
+        return held
+
+    def _running(self, t_ns: Ints, above_ns: Ints | None) -> tuple[Ints, Ints, Ints]:
+        """How many have started by each time, which times lie in the last of them, and what is left of it."""
+        at = np.searchsorted(self.start_ns, t_ns, side="right")
+        if not len(self.end_ns):
+            return at, at[:0], at[:0]
+        inside = np.flatnonzero((at > 0) & (t_ns < self.end_ns[at - 1]))
+        last = at[inside] - 1
         rest = self.end_ns[last] - t_ns[inside]
         if above_ns is not None:
             rest -= self.above_ns[last] - above_ns[inside]
-        held[inside, self.kind[last]] -= rest
-        return held
+        return at, inside, rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,7 @@ class RankTime:
         Counts from the time 0: only differences mean something, as before its first forward a rank is idle.
         """
         found = np.zeros((len(t_ns), len(HOST_KINDS)), dtype=np.int64)
-        above_ns = self.device.until(t_ns).sum(axis=1)
+        above_ns = self.device.whole_until(t_ns)
         for layer, kinds in zip(self.below, _BELOW, strict=True):
             held = layer.until(t_ns, above_ns)
             found[:, [HOST_KINDS.index(kind) for kind in kinds]] += held
@@ -160,7 +175,7 @@ def _held(layers: Sequence[Layer], t_ns: Ints) -> Ints:
     """(times,) time that layers, the uppermost first, hold before each time."""
     held = np.zeros(len(t_ns), dtype=np.int64)
     for layer in layers:
-        held += layer.until(t_ns, held).sum(axis=1)
+        held += layer.whole_until(t_ns, held)
     return held
 
 

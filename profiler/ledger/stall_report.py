@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.forward_positions import ForwardPositions
-from profiler.forward_table import UNKNOWN_TIME, ForwardTable, forward_table
+from profiler.forward_table import FORWARD_COLUMNS, UNKNOWN_TIME, ForwardTable, forward_table
 from profiler.ledger.charges import ChunkCharges, charge, joined
 from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.collected import Collected
@@ -27,6 +27,7 @@ from profiler.ledger.ttft_totals import sum_ttft
 from profiler.ledger.unusual_gaps import UnusualSums
 from profiler.mixed_extra import mixed_extras
 from profiler.price_rows import ForwardCostModel
+from profiler.read_once import ReadOnce
 from profiler.tables import TraceLike, request_names
 
 __all__ = ["both_reports", "stall_report"]
@@ -64,10 +65,13 @@ def _sums(
     trace: TraceLike, top: int, split: tuple[str, ForwardCostModel] | None
 ) -> tuple[LedgerSums, TtftRows]:
     """The sums over all gaps, and the rows that the ledgers of first tokens ask for."""
-    forwards = forward_table(trace)
+    once = ReadOnce(trace, FORWARD_COLUMNS)
+    forwards = forward_table(once)
     extras = mixed_extras(forwards)
     if _orderly(forwards):
-        return _one_pass(trace, forwards, extras, top, split)
+        times = rank_times(once, forwards)
+        del once  # of a long trace it is large, and no longer asked for
+        return _one_pass(trace, forwards, times, extras, top, split)
     return every_gap(trace, forwards, extras, split), TtftRows.of(trace, forwards)
 
 
@@ -82,12 +86,13 @@ def _orderly(forwards: ForwardTable) -> bool:
 def _one_pass(
     trace: TraceLike,
     forwards: ForwardTable,
+    times: dict[int, RankTime],
     extras: Ints,
     top: int,
     split: tuple[str, ForwardCostModel] | None,
 ) -> tuple[LedgerSums, TtftRows]:
     """Those of a trace of one rank."""
-    times, held = rank_times(trace, forwards), held_back(trace, forwards)
+    held = held_back(trace, forwards)
     (time,) = times.values()
     collected, rows = _collect(trace, forwards, ForwardTimes.of(forwards, time, extras), time, held, top)
     if collected.out_of_order > _MOST_OUT_OF_ORDER:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 __all__ = ["WorstPairs"]
 
 Ints = NDArray[np.int64]
-_SPARE = 4  # kept for each that is asked for, as gaps of one pair can have several causes
+_SPARE = 3  # kept for each that is asked for, as gaps of one pair can have several causes
 _BITS = 32  # positions of forwards are below 2 ** 32
 
 
