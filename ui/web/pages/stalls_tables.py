@@ -83,6 +83,7 @@ def _span(since: str, waited_ns: Sequence[int], whole_ns: int) -> html.Tr:
 def _group(run: Run, group: StallGroup, most_ns: int, chosen: bool) -> html.Tr:
     cause = cause_of(group.cause)
     since_s = (group.start_ns - run.timeline.start_ns) / 1e9
+    culprits = culprit_shares(group, shown)
     many = html.Span(f" {plural(group.requests, 'request')}", className="muted")
     cells = [
         html.Th([gap_button(names_words(group.names, shown)), many], scope="row"),
@@ -91,7 +92,7 @@ def _group(run: Run, group: StallGroup, most_ns: int, chosen: bool) -> html.Tr:
         html.Td(even_ms(group.late_ns, most_ns), className="strong"),
         html.Td(seconds(group.lost_ns / 1e9)),
         html.Td([html.Span(className=f"swatch {cause.swatch}"), PART_WORDS[group.cause]], className="words"),
-        html.Td(culprit_shares(group, shown), className="words"),
+        html.Td(culprits, className="words", title=culprits),
     ]
     return gap_row(cells, group.rids[0], group.token_index, chosen, group.lost_ns)
 
