@@ -8,7 +8,7 @@ from profiler.advice import Advice
 from profiler.ledger.parts import PartKind
 from profiler.ledger.report import StallGroup
 from profiler.price_rows import Options, PriceRow
-from profiler.wording import duration
+from profiler.wording import count, duration
 
 __all__ = ["is_priced", "predicted_price"]
 
@@ -51,8 +51,16 @@ def predicted_price(advice: Advice, engine: Mapping[str, Any]) -> str | None:
         ):
             added = "--enable-mixed-chunk" if row is mixed else " ".join(row.options.arguments())
             waits = f"longest wait {duration(row.longest_wait_s)} instead of {duration(now.longest_wait_s)}"
-            return f"Predicted with {added}: {waits}{_first_token(now, row)}."
+            return f"Predicted{_of(advice)} with {added}: {waits}{_first_token(now, row)}."
     return None
+
+
+def _of(advice: Advice) -> str:
+    """Of how many requests, where not all were tried: their longest wait need not be the run's."""
+    tried = advice.workload
+    if tried.kind == "all":
+        return ""
+    return f" for {count(len(tried.requests))} of its {count(tried.of_requests)} requests"
 
 
 def _own(engine: Mapping[str, Any]) -> Options:

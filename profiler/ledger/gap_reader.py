@@ -15,7 +15,7 @@ from profiler.mixed_extra import extra_estimators
 from profiler.request_rows import RequestRows
 from profiler.token_gaps import Gaps, token_gaps
 
-__all__ = ["GapReader", "culprits_of", "rows_in"]
+__all__ = ["GapReader", "rows_in"]
 
 Ints = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ class GapReader:
             own_mode=_mode(mode),
             own_start_ns=int(np.clip(forwards.start_ns[own], gap.start_ns, gap.end_ns)),
             forwards=self._forwards(gap, pieces, rows),
-            culprits=culprits_of(chunks),
+            culprits=_culprits_of(chunks),
             chunks=chunks,
             costliest=max(chunks, key=lambda chunk: (chunk.in_gap_ns, -chunk.start_ns), default=None),
             mixed_extra_ns=extra_ns,
@@ -137,7 +137,7 @@ class GapReader:
         )
 
 
-def culprits_of(chunks: Sequence[Chunk]) -> tuple[Culprit, ...]:
+def _culprits_of(chunks: Sequence[Chunk]) -> tuple[Culprit, ...]:
     """Whose chunks they are, and the sum of each one's; the largest first."""
     shares: dict[int, int] = {}
     names = {chunk.rid: chunk.name for chunk in chunks}

@@ -12,11 +12,11 @@ from profiler.ledger.chunk_rows import ChunkRows
 from profiler.price_rows import ForwardCostModel
 from profiler.tables import TraceLike, frame
 
-__all__ = ["BY_TOKENS", "Split", "split_all", "split_by_model", "split_by_tokens"]
+__all__ = ["Split", "split_all", "split_by_model", "split_by_tokens"]
 
 Ints = NDArray[np.int64]
 
-BY_TOKENS = "tokens"
+_BY_TOKENS = "tokens"
 _WHOLE = 1_000_000  # weights by a cost model are millionths of their forward's: products stay within 64 bits
 _SUMS = (
     *("extend_tokens", "decode_tokens"),
@@ -43,7 +43,7 @@ class Split:
 
 def split_by_tokens(chunks: ChunkRows) -> Split:
     """By the tokens that each chunk computed."""
-    return Split(BY_TOKENS, chunks.extend_len, chunks.extend_len)
+    return Split(_BY_TOKENS, chunks.extend_len, chunks.extend_len)
 
 
 def split_by_model(

@@ -158,8 +158,9 @@ def test_every_cause_has_words(kind: PartKind) -> None:
     assert ", because " in effect(group(kind), gap(2))
 
 
-def advice(*rows: Any, choice: Any = None) -> Any:
-    return SimpleNamespace(rows=rows, choice=SimpleNamespace(row=choice))
+def advice(*rows: Any, choice: Any = None, kind: str = "all") -> Any:
+    workload = SimpleNamespace(kind=kind, requests=(1, 2), of_requests=1200)
+    return SimpleNamespace(rows=rows, choice=SimpleNamespace(row=choice), workload=workload)
 
 
 def test_the_price_is_that_of_the_own_options_with_mixing_if_it_helps() -> None:
@@ -177,6 +178,9 @@ def test_the_price_is_that_of_the_own_options_with_mixing_if_it_helps() -> None:
     )
     assert predicted_price(advice(mixed, own, choice=mixed), {**engine, "enable_mixed_chunk": True}) is None
     assert predicted_price(advice(other, choice=other), engine) is None  # the own ones were not tried
+    some = predicted_price(advice(own, mixed, choice=other, kind="stretch"), engine)
+    assert some is not None
+    assert some.startswith("Predicted for 2 of its 1,200 requests with --enable-mixed-chunk: ")
 
 
 def test_only_waits_that_options_of_chunks_may_shorten_are_priced() -> None:
