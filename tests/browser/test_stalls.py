@@ -59,6 +59,7 @@ def test_from_a_stall_to_its_costliest_chunk(page: Page, url: str, timelines: li
     expect(second.locator("button")).to_be_focused()
     page.keyboard.press("Enter")
     expect(second).to_have_class("selected")
+    expect(second.locator("button")).to_be_focused()
     group = report.groups[1]
     other = timeline.gap(group.rids[0], group.token_index)
     assert other is not None

@@ -26,7 +26,10 @@
 
   /** Have the cursor and the range of other pages go where the gap is that was chosen here. */
   function follow(shown) {
-    if (chosen && shown) Chunkscope.transport.showGap(shown);
+    if (chosen && shown) {
+      Chunkscope.transport.showGap(shown);
+      requestAnimationFrame(refocus);
+    }
     chosen = false;
     return dash.no_update;
   }
@@ -72,6 +75,12 @@
     const row = all[Math.min(all.length - 1, Math.max(0, at + by))];
     if (row) leads(row).focus();
     return row !== undefined;
+  }
+
+  /** The list is drawn anew with each choice, which takes the focus from the row that had it. */
+  function refocus() {
+    const row = worst().find(isShown);
+    if (row && document.activeElement === document.body) leads(row).focus({ preventScroll: true });
   }
 
   /** Choose the worst stall that is shown, else the first; where a row has the focus, its own button or link does. */
