@@ -64,6 +64,7 @@ def test_two_key_presses_lead_to_the_culprits_chunk(page: Page, url: str, timeli
     assert (shown["rid"], shown["tok"]) == (str(gap.rid), str(gap.token_index))
 
 
+@pytest.mark.long
 def test_another_run_and_theme_are_one_key_away_and_narrow_windows_do_not_scroll(
     page: Page, url: str
 ) -> None:

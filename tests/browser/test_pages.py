@@ -80,7 +80,7 @@ def wait_for_query(page: Page, *keys: str) -> dict[str, str]:
     return query(page)
 
 
-@pytest.mark.parametrize("path", ["/overview", "/compare", "/stalls", "/saturation", "/trace"])
+@pytest.mark.parametrize("path", ["/compare", "/saturation", "/trace"])
 def test_each_page_opens(page: Page, site: Site, path: str) -> None:
     site.opened(page, path)
     expect(page.locator("main h1")).not_to_be_empty()

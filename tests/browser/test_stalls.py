@@ -89,6 +89,7 @@ def test_from_a_stall_to_its_costliest_chunk(page: Page, url: str, timelines: li
     expect(page.locator("#stalls-ledger h2")).to_contain_text(f"token {other.token_index}")
 
 
+@pytest.mark.long
 def test_order_run_and_theme_stand_in_the_address(page: Page, url: str, timelines: list[Timeline]) -> None:
     page.goto(f"{url}/stalls?run=2&theme=light&order=lost")
     expect(page.locator("#stalls-worst th[aria-sort] button")).to_contain_text("lost in all")
@@ -137,6 +138,7 @@ def test_little_to_show_is_said_and_names_are_text(
         page.goto("about:blank")
 
 
+@pytest.mark.long
 def test_a_growing_trace_is_read_anew(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "live.chunkscope"
     with TraceWriter(path, {"provenance": "measured"}) as writer:
