@@ -56,14 +56,19 @@ def _between_admissions(events: pl.DataFrame, rounds: int) -> pl.DataFrame:
     """Events with the first forward before whose planning they may, and must, have happened.
 
     An event between rounds names the forward that was planned or processed last. Another is planned after it:
-    the next, or under overlap the one after that, whose plan comes before this one's result.
+    the next, or under overlap the one after that, whose plan comes before this one's result. The time of an
+    arrival is the request's own: it may have been queued only after an admission that is told behind it.
     """
     admitted = pl.when(pl.col("kind") == EventKind.ADMIT.value).then(pl.col("forward_id"))
     before, after = admitted.forward_fill(), admitted.backward_fill()
     told = pl.col("forward_id")
+    latest = (told + rounds).fill_null(NEVER)
+    arrives = (pl.col("kind") == EventKind.ARRIVE.value) & told.is_not_null()
     return events.with_columns(
         maybe_from=pl.max_horizontal(told.fill_null(EVER), (before + 1).fill_null(EVER)),
-        surely_from=pl.min_horizontal((told + rounds).fill_null(NEVER), after.fill_null(NEVER)),
+        surely_from=pl.when(arrives)
+        .then(latest)
+        .otherwise(pl.min_horizontal(latest, after.fill_null(NEVER))),
     )
 
 

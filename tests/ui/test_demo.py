@@ -57,7 +57,8 @@ def test_the_demo_records_four_traces_and_says_what_they_mean(
     assert "MIXED" not in chunked["forwards_by_mode"]
     assert whole["output_tokens"] == chunked["output_tokens"] == mixed["output_tokens"]
     assert (swept["forwards"], swept["saturation"]["num_sizes"]) == (30, 10)
-    assert call(capfd, "check", *folder.iterdir()).code == 0
+    checked = call(capfd, "check", *folder.iterdir())
+    assert checked.code == 0, checked.out
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capfd: Capture) -> None:

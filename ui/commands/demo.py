@@ -47,6 +47,7 @@ def command(
     folder = folder or Path("demo-traces") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     make_empty_folder(folder)
 
+    from profiler.compare import CHUNKED
     from ui.demo.pictures import open_pictures
     from ui.demo.show import run_demo, trace_paths
     from ui.loading import load
@@ -58,6 +59,7 @@ def command(
     say(console, f"The traces are in {folder}. To look further:")
     for path in trace_paths(folder).values():
         say(console, f"  {program()} stats {shlex.quote(str(path))}")
+    say(console, f"  {program()} stalls {shlex.quote(str(trace_paths(folder)[CHUNKED]))}")
     say(console, f"  {program()} check {shlex.quote(str(folder))}/*")
     say(console, f"  {program()} advise {shlex.quote(str(folder))}/* --itl-max 500ms")
     say(console, f"The model, for runs of your own: --model {shlex.quote(str(model))}")
