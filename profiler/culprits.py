@@ -1,9 +1,9 @@
 """Who held the device: a forward's time shared among the requests whose prompts it computed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Culprit", "split_exactly"]
+__all__ = ["Culprit", "ranked_culprits", "split_exactly"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,15 @@ class Culprit:
     rid: int
     name: str
     device_ns: int
+
+
+def ranked_culprits(charges: Iterable[tuple[int, int]], name_of: Callable[[int], str]) -> tuple[Culprit, ...]:
+    """Requests and nanoseconds charged to them, summed by request; the largest sum first."""
+    sums: dict[int, int] = {}
+    for rid, ns in charges:
+        sums[rid] = sums.get(rid, 0) + ns
+    ranked = sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(Culprit(rid, name_of(rid), ns) for rid, ns in ranked)
 
 
 def split_exactly(total: int, weights: Sequence[int]) -> list[int]:

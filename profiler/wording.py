@@ -1,6 +1,6 @@
 """Numbers as sentences write them: a unit, a comma in thousands, ms below one second."""
 
-__all__ = ["count", "duration", "mebibytes", "shortened", "times", "tokens"]
+__all__ = ["count", "duration", "mebibytes", "plural", "shortened", "times", "tokens"]
 
 
 def count(value: int) -> str:
@@ -8,9 +8,14 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def plural(number: int, noun: str) -> str:
+    """A counted noun with a regular plural: 1 request, 12,000 requests."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def tokens(number: int) -> str:
     """1 token, 12,000 tokens."""
-    return f"{count(number)} token{'' if number == 1 else 's'}"
+    return plural(number, "token")
 
 
 def duration(seconds: float) -> str:

@@ -1,7 +1,6 @@
 """The longest gap of a trace, taken apart, and which forward took the most of it."""
 
 from profiler.forward_table import forward_table
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_reader import GapReader
 from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import OWN_KINDS, GapDetail
@@ -22,10 +21,9 @@ def worst_gap(trace: TraceLike) -> GapDetail | None:
     longest = longest_gap(between)
     if longest is None:
         return None
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
     names = request_names(trace)
     reader = GapReader(
-        ledger_source(trace, forwards, chunks, mixed_extras(forwards)),
+        ledger_source(trace, forwards, SpecialRows.of(rows), mixed_extras(forwards)),
         rows.only,
         lambda rid: names.get(rid, str(rid)),
     )

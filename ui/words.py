@@ -3,6 +3,7 @@
 import math
 
 from profiler import wording
+from profiler.wording import plural
 
 __all__ = [
     "CUT",
@@ -26,11 +27,6 @@ BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 def count(value: int | None) -> str:
     """A whole number with thousands separated: 12,000."""
     return UNKNOWN if value is None else wording.count(value)
-
-
-def plural(number: int, noun: str) -> str:
-    """A counted noun with a regular plural: 1 request, 12,000 requests."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def seconds(value: float | None) -> str:

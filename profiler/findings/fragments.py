@@ -8,8 +8,8 @@ from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import gather_or_ride
 from profiler.findings.run import Run
-from profiler.findings.words import percent, plural
-from profiler.wording import tokens
+from profiler.findings.words import percent
+from profiler.wording import plural, tokens
 
 __all__ = ["fragments"]
 

@@ -11,9 +11,9 @@ from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import larger_pool
 from profiler.findings.run import Run
-from profiler.findings.words import forward_words, percent, plural
+from profiler.findings.words import forward_words, percent
 from profiler.ledger.why import Mend
-from profiler.wording import count, duration
+from profiler.wording import count, duration, plural
 
 __all__ = ["kv_limited"]
 

@@ -3,24 +3,22 @@
 from engine.cache.allocator import ceil_page
 from profiler.findings.run import Run
 from profiler.ledger.parts import PartKind
-from profiler.ledger.why import Mend, mend
+from profiler.ledger.why import NO_KV, PROMPTS, RIDING, Mend, mend
 from profiler.price_rows import Options
 from profiler.wording import count
 
 __all__ = ["better_chunk", "for_cause", "gather_or_ride", "larger_pool", "let_decodes_ride", "more_reserve"]
 
 CONSERVATIVENESS_STEP = 1.3  # SGLang's advice where requests are retracted often
-_RIDING = (PartKind.MIXED_EXTRA, PartKind.MIXED_UNKNOWN)
-_NO_KV = (PartKind.SIT_OUT, PartKind.RETRACTED, PartKind.RECOMPUTE)
 
 
 def for_cause(run: Run, cause: PartKind | None) -> Mend | None:
     """Against what most of a gap went to; None where no option is known."""
-    if cause in (PartKind.OTHERS_PREFILL, PartKind.OTHERS_MIXED):
+    if cause in PROMPTS:
         return let_decodes_ride(run)
-    if cause in _RIDING and run.point is not None and run.point.tokens < (run.chunk_tokens or 0):
+    if cause in RIDING and run.point is not None and run.point.tokens < (run.chunk_tokens or 0):
         return better_chunk(run)
-    return more_reserve(run) if cause in _NO_KV else mend(cause, run.trace.meta)
+    return more_reserve(run) if cause in NO_KV else mend(cause, run.trace.meta)
 
 
 def let_decodes_ride(run: Run, rounds: int | None = None) -> Mend | None:

@@ -7,10 +7,10 @@ from profiler.findings.build import build, median, total
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import larger_pool
 from profiler.findings.run import Run
-from profiler.findings.words import named, percent, plural
+from profiler.findings.words import named, percent
 from profiler.ledger.why import Mend
 from profiler.prefix_hashes import HASHED_TOKENS
-from profiler.wording import tokens
+from profiler.wording import plural, tokens
 
 __all__ = ["prefix_thrash"]
 

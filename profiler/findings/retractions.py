@@ -7,8 +7,8 @@ from profiler.findings.build import build, total
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import more_reserve
 from profiler.findings.run import Run
-from profiler.findings.words import named, percent, plural
-from profiler.wording import tokens
+from profiler.findings.words import named, percent
+from profiler.wording import plural, tokens
 
 __all__ = ["retractions"]
 

@@ -11,8 +11,8 @@ from profiler.findings.build import build, median
 from profiler.findings.finding import Finding, FindingKind, Severity
 from profiler.findings.mends import let_decodes_ride
 from profiler.findings.run import Run
-from profiler.findings.words import named, plural
-from profiler.wording import count, duration
+from profiler.findings.words import named
+from profiler.wording import count, duration, plural
 
 __all__ = ["starvation"]
 

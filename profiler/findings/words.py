@@ -4,14 +4,9 @@ from collections.abc import Sequence
 
 from profiler.wording import count
 
-__all__ = ["forward_words", "named", "percent", "plural"]
+__all__ = ["forward_words", "named", "percent"]
 
 NAMED = 3  # requests that a sentence names
-
-
-def plural(number: int, noun: str) -> str:
-    """1 decode, 12 decodes."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def named(names: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from profiler.forward_table import ForwardTable
 from profiler.ledger.charges import ChunkCharges, joined
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import Span
 from profiler.ledger.gap_reader import rows_in
 from profiler.ledger.own_rows import SpecialRows
@@ -30,10 +29,9 @@ def every_gap(
 ) -> LedgerSums:
     """The sums over all gaps of a trace, all of which are kept in memory."""
     rows = request_rows(trace, forwards)
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
-    source = ledger_source(trace, forwards, chunks, mixed_extra_ns, split)
+    source = ledger_source(trace, forwards, SpecialRows.of(rows), mixed_extra_ns, split)
     between = token_gaps(rows, forwards)
-    sums, victims, gaps = UnusualSums(len(chunks)), VictimSums(), []
+    sums, victims, gaps = UnusualSums(len(source.chunks)), VictimSums(), []
     for at in range(len(between.row)):
         mine = rows.only(int(rows.rids[between.request[at]]))
         own = int(rows.forward[between.row[at]])

@@ -1,13 +1,13 @@
 """Gaps of one trace by request: each one's ledger, with the chunks and culprits in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import ForwardMode, Role
-from profiler.culprits import Culprit
+from profiler.culprits import ranked_culprits
 from profiler.forward_table import UNKNOWN, UNKNOWN_MODE, ForwardTable
 from profiler.ledger.gap_pieces import LedgerSource, OwnRow, Pieces, Span, gap_pieces
 from profiler.ledger.parts import Chunk, GapDetail, GapForward, Part, PartKind
@@ -76,7 +76,7 @@ class GapReader:
             own_mode=_mode(mode),
             own_start_ns=int(np.clip(forwards.start_ns[own], gap.start_ns, gap.end_ns)),
             forwards=self._forwards(gap, pieces, rows),
-            culprits=_culprits_of(chunks),
+            culprits=ranked_culprits(((chunk.rid, chunk.in_gap_ns) for chunk in chunks), self.name_of),
             chunks=chunks,
             costliest=max(chunks, key=lambda chunk: (chunk.in_gap_ns, -chunk.start_ns), default=None),
             mixed_extra_ns=extra_ns,
@@ -135,16 +135,6 @@ class GapReader:
             extend_tokens=_known(int(forwards.extend_tokens[position])),
             decode_tokens=_known(int(forwards.decode_tokens[position])),
         )
-
-
-def _culprits_of(chunks: Sequence[Chunk]) -> tuple[Culprit, ...]:
-    """Whose chunks they are, and the sum of each one's; the largest first."""
-    shares: dict[int, int] = {}
-    names = {chunk.rid: chunk.name for chunk in chunks}
-    for chunk in chunks:
-        shares[chunk.rid] = shares.get(chunk.rid, 0) + chunk.in_gap_ns
-    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(Culprit(rid, names[rid], device_ns) for rid, device_ns in ranked)
 
 
 def rows_in(gap: Span, rows: RequestRows, forwards: ForwardTable) -> list[OwnRow]:

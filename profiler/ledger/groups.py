@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from profiler.culprits import Culprit
+from profiler.culprits import Culprit, ranked_culprits
 from profiler.forward_table import UNKNOWN
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.parts import PartKind
@@ -53,10 +53,6 @@ def _group(
 
 
 def _culprits(gap: GapSums, source: LedgerSource, name_of: Callable[[int], str]) -> tuple[Culprit, ...]:
-    shares: dict[int, int] = {}
     charged = gap.pieces.chunk != UNKNOWN
     rids = source.chunks.rid[gap.pieces.chunk[charged]].tolist()
-    for rid, ns in zip(rids, gap.pieces.ns[charged].tolist(), strict=True):
-        shares[rid] = shares.get(rid, 0) + ns
-    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(Culprit(rid, name_of(rid), ns) for rid, ns in ranked)
+    return ranked_culprits(zip(rids, gap.pieces.ns[charged].tolist(), strict=True), name_of)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from engine.batch import Role
 from profiler.forward_table import ForwardTable, forward_table
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.gap_reader import GapReader
 from profiler.ledger.own_rows import SpecialRows
@@ -45,8 +44,7 @@ class RequestLedgers:
         """Of these requests; `split` names a cost model to share forwards by, else it is by tokens."""
         forwards = forward_table(trace)
         rows = request_rows(SomeRows(trace, rids), forwards)
-        chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
-        source = ledger_source(trace, forwards, chunks, mixed_extras(forwards), split)
+        source = ledger_source(trace, forwards, SpecialRows.of(rows), mixed_extras(forwards), split)
         return cls(trace, source, rows, request_names(trace))
 
     def gaps_of(self, rid: int) -> list[GapDetail]:

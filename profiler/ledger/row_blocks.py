@@ -13,10 +13,10 @@ from profiler.forward_table import ForwardTable
 from profiler.stable_order import stable_order
 from profiler.tables import TraceLike, column_batches, integers
 
-__all__ = ["RowBlock", "RowsOutOfOrder", "row_blocks"]
+__all__ = ["ROW_COLUMNS", "RowBlock", "RowsOutOfOrder", "row_blocks"]
 
 _UNKNOWN_CODE = 255
-_COLUMNS = (
+ROW_COLUMNS = (
     *("forward_id", "rid", "attempt", "role", "outcome"),
     *("prefix_len", "extend_len", "token_index"),
 )
@@ -55,7 +55,7 @@ class RowBlock:
 def row_blocks(trace: TraceLike, forwards: ForwardTable, *, sort: bool = False) -> Iterator[RowBlock]:
     """Rows of known request and forward. Raises RowsOutOfOrder midway, unless all are sorted first."""
     positions = ForwardPositions(forwards.forward_id)
-    blocks = _ahead(_block(batch, positions) for batch in column_batches(trace, "rows", _COLUMNS))
+    blocks = _ahead(_block(batch, positions) for batch in column_batches(trace, "rows", ROW_COLUMNS))
     if sort:
         yield from _sorted(list(blocks))
         return

@@ -7,15 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.batch import Outcome, Role
+from profiler.ledger.row_blocks import ROW_COLUMNS
 from profiler.tables import TraceLike, column_batches
 from traces.schema import TABLES
 
 __all__ = ["SomeRows"]
-
-_COLUMNS = (
-    *("forward_id", "rid", "attempt", "role", "outcome"),
-    *("prefix_len", "extend_len", "token_index"),
-)
 
 
 class SomeRows:
@@ -43,8 +39,8 @@ class SomeRows:
         """A table of the trace, `rows` with some of its rows."""
         if name != "rows":
             return self.trace.table(name)
-        kept = (batch.filter(self._chosen(batch)) for batch in column_batches(self.trace, name, _COLUMNS))
-        schema = pa.schema([TABLES[name].field(column) for column in _COLUMNS])
+        kept = (batch.filter(self._chosen(batch)) for batch in column_batches(self.trace, name, ROW_COLUMNS))
+        schema = pa.schema([TABLES[name].field(column) for column in ROW_COLUMNS])
         return pa.Table.from_batches(_cast(kept, schema), schema=schema)
 
     def _chosen(self, batch: pa.RecordBatch) -> pa.Array:

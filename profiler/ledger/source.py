@@ -7,6 +7,7 @@ from profiler.forward_table import ForwardTable
 from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.held_back import held_back
+from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.rank_time import rank_times
 from profiler.ledger.split import Split, split_by_model, split_by_tokens
 from profiler.price_rows import ForwardCostModel
@@ -18,11 +19,12 @@ __all__ = ["ledger_source", "split_of"]
 def ledger_source(
     trace: TraceLike,
     forwards: ForwardTable,
-    chunks: ChunkRows,
+    special: SpecialRows,
     mixed_extra_ns: NDArray[np.int64],
     split: tuple[str, ForwardCostModel] | None = None,
 ) -> LedgerSource:
-    """Of a trace; `split` as `split_of` takes it."""
+    """Of a trace with these rows of prompts; `split` as `split_of` takes it."""
+    chunks = ChunkRows.of_rows(special, forwards.rank)
     return LedgerSource(
         forwards=forwards,
         times=rank_times(trace, forwards),

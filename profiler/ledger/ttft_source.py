@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.forward_table import UNKNOWN, ForwardTable, forward_table
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_pieces import LedgerSource
 from profiler.ledger.rank_time import RankTime
 from profiler.ledger.source import ledger_source
@@ -39,9 +38,8 @@ class TtftSource:
         """That of a trace; `split` names a cost model to share forwards by, else they go by tokens."""
         forwards = forward_table(trace)
         rows = TtftRows.of(trace, forwards)
-        chunks = ChunkRows.of_rows(rows.special, forwards.rank)
         no_extras = np.full(len(forwards), UNKNOWN, dtype=np.int64)  # only gaps between tokens ask for them
-        return ttft_source(trace, ledger_source(trace, forwards, chunks, no_extras, split), rows)
+        return ttft_source(trace, ledger_source(trace, forwards, rows.special, no_extras, split), rows)
 
     @property
     def forwards(self) -> ForwardTable:

@@ -8,7 +8,7 @@ from engine.batch import ForwardMode
 from profiler.ledger.parts import GapDetail, PartKind
 from profiler.wording import count, duration
 
-__all__ = ["Mend", "main_cause", "mend", "mend_gap", "why_late"]
+__all__ = ["NO_KV", "PROMPTS", "RIDING", "Mend", "main_cause", "mend", "mend_gap", "why_late"]
 
 OWN = (PartKind.OWN_DECODE, PartKind.OWN_OTHER)  # what the token needed
 NO_KV = (PartKind.SIT_OUT, PartKind.RETRACTED, PartKind.RECOMPUTE)

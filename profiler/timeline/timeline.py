@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_reader import GapReader
 from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import GapDetail
@@ -239,8 +238,8 @@ class Timeline:
     @cached_property
     def _gap_reader(self) -> GapReader:
         index = self._index
-        chunks = ChunkRows.of_rows(SpecialRows.of(index.rows), index.forwards.rank)
-        source = ledger_source(self.trace, index.forwards, chunks, index.mixed_extra_ns)
+        special = SpecialRows.of(index.rows)
+        source = ledger_source(self.trace, index.forwards, special, index.mixed_extra_ns)
         return GapReader(source, index.rows.only, self._requests.name)
 
     @cached_property

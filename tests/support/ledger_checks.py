@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from profiler.forward_table import forward_table
-from profiler.ledger.chunk_rows import ChunkRows
 from profiler.ledger.gap_reader import GapReader
 from profiler.ledger.own_rows import SpecialRows
 from profiler.ledger.parts import GapDetail
@@ -29,8 +28,7 @@ def gap_reader(trace: TraceLike, split: tuple[str, ForwardCostModel] | None = No
     """What `Timeline.gap` asks, for traces in memory too; `split` is a cost model and its name."""
     forwards = forward_table(trace)
     rows = request_rows(trace, forwards)
-    chunks = ChunkRows.of_rows(SpecialRows.of(rows), forwards.rank)
-    source = ledger_source(trace, forwards, chunks, mixed_extras(forwards), split)
+    source = ledger_source(trace, forwards, SpecialRows.of(rows), mixed_extras(forwards), split)
     names = request_names(trace)
     return GapReader(source, rows.only, lambda rid: names.get(rid, str(rid)))
 
