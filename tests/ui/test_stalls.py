@@ -142,6 +142,13 @@ def test_a_culprits_chunks_say_what_they_cost_whom(trace: Path, capfd: Capture) 
     assert len(re.findall(r"^long-1 \d+/\d+ ", out, re.MULTILINE)) == len(culprit["chunks"])
 
 
+def test_what_would_change_a_wait_is_told_from_the_options_of_the_run(tmp_path: Path, capfd: Capture) -> None:
+    trace = simulated(tmp_path / "t.chunkscope", capfd, chunk=-1)
+    victim = told(capfd, trace)["longest"]["rids"][0]
+    out = " ".join(call(capfd, "stalls", trace, "--request", victim).out.split())
+    assert "With --enable-mixed-chunk and a --chunked-prefill-size decodes ride along in each chunk" in out
+
+
 def test_request_and_culprit_may_be_asked_together(runs: dict[str, Path], capfd: Capture) -> None:
     out = call(capfd, "stalls", runs["mixed"], "--request", "decode-2", "--culprit", "long-2").out
     assert out.index("decode-2's tokens late") < out.index("long-2 cost others")
@@ -159,7 +166,7 @@ def test_a_model_may_split_forwards_and_is_named(tmp_path: Path, capfd: Capture)
     assert "by the run's own cost model" in call(capfd, "stalls", trace, "--split", "model").out
 
 
-def simulated(path: Path, capfd: Capture) -> Path:
+def simulated(path: Path, capfd: Capture, chunk: int = 2_048) -> Path:
     """A decode, and prompts that share forwards behind prefixes of different lengths."""
     requests = [("decode", 0.0, 5, 60), ("a", 0.01, 3_000, 2), ("b", 0.01, 1_500, 2), ("c", 0.01, 700, 2)]
     keys = ("rid", "arrival_s", "prompt_tokens", "max_new_tokens")
@@ -169,7 +176,7 @@ def simulated(path: Path, capfd: Capture) -> Path:
     model = write_model(path.parent, **sizes, num_attention_heads=16, num_key_value_heads=4)
     options = ("--executor", "simulated", "--gpu", "h200", "--max-total-tokens", 20_000)
     files = ("--model", model, "--workload", workload, "-o", path)
-    done = call(capfd, "run", *options, "--chunked-prefill-size", 2_048, *files)
+    done = call(capfd, "run", *options, "--chunked-prefill-size", chunk, *files)
     assert done.code == 0, done.err
     return path
 
